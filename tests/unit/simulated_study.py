@@ -1,7 +1,7 @@
 """Studies that nobody ran: real spaces, real records, goodput from a formula and seeded noise."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -127,9 +127,9 @@ def make_window(rng: Random, clock: Clock, log_goodput: float, *, failed: int = 
     )  # fmt: skip
 
 
-def make_start(
+def make_start(  # noqa: PLR0913 - what a start is
     rng: Random, clock: Clock, *, number: int, role: Role, config: Config, arm: str = "",
-    block: int | None = None,
+    block: int | None = None, worth: Callable[[Config], float] = worth,
 ) -> Start:  # fmt: skip
     level = math.log(100_000) + worth(config) + rng.gauss(0, 0.01)
     begun = clock.advance(1.0)
@@ -142,8 +142,9 @@ def make_start(
 
 
 def make_starts(
-    space: Space, *, searches: int, pairs: int, winner: Config, seed: int = 1
-) -> tuple[Start, ...]:
+    space: Space, *, searches: int, pairs: int, winner: Config, seed: int = 1,
+    worth: Callable[[Config], float] = worth,
+) -> tuple[Start, ...]:  # fmt: skip
     """Make a whole study: controls, search with a few failures and a pruned start, pairs."""
     rng, clock = Random(seed), Clock()  # noqa: S311 - no secret
     default = space.default()
@@ -151,7 +152,9 @@ def make_starts(
 
     def add(role: Role, config: Config, arm: str = "", block: int | None = None) -> None:
         starts.append(
-            make_start(rng, clock, number=len(starts), role=role, config=config, arm=arm, block=block)
+            make_start(
+                rng, clock, number=len(starts), role=role, config=config, arm=arm, block=block, worth=worth
+            )
         )
 
     for _ in range(4 if searches else 0):
@@ -212,7 +215,7 @@ def make_summary(
         winner=gather_arm(winner, of_winner) if pairs else None,
         gain=gain,
         changes=space.changes(chosen),
-        explanation=conclude(space, found, gain),
+        explanation=conclude(space, found),
         mechanisms=(
             Mechanism(
                 name="server CPU", default=9.6e-6, winner=6.9e-6, ratio=0.72,

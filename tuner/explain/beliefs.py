@@ -4,28 +4,33 @@ Kernels are drawn from their own posterior, and from each of them contrasts betw
 interval has both: what the starts leave open under one kernel, and which kernel it is.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import stdtrit
 
 from tuner.explain.explanation import Worth
 from tuner.ports import Config
 from tuner.records import Role, Start
 from tuner.space import Space
+from tuner.statistics.confirmation.paired_gain import LARGEST_LOG, Gain
+from tuner.statistics.control_level import Speedup
 from tuner.statistics.observations import LEARNS_FROM, Observations
 from tuner.statistics.posterior import Posterior
 from tuner.statistics.ranking import as_controls
 
 Array = NDArray[np.float64]
 
-KERNELS = 16
 DRAWS = 250
 """Of the function under each kernel."""
 TOLD = (*LEARNS_FROM, Role.CONFIRM)
 """The confirmation's pairs had no part in choosing the winner; once it is chosen, they tell of it as well."""
 ENDS = (0.025, 0.975)
+SMALLEST = math.exp(-LARGEST_LOG)
+"""Ratio below which none is told from none at all."""
 JITTER = 1e-9
 """Share of the mean variance by which covariances are made definite."""
 
@@ -47,8 +52,7 @@ class Beliefs:
     @classmethod
     def about(cls, space: Space, seen: Observations, *, seed: int) -> "Beliefs":
         """Learn from observations of any metric."""
-        drawn = Posterior.sample(space, seen, count=KERNELS, seed=seed)
-        return cls(space=space, posteriors=tuple(drawn), seed=seed)
+        return cls(space=space, posteriors=tuple(Posterior.sample(space, seen, seed=seed)), seed=seed)
 
     @property
     def starts(self) -> int:
@@ -83,6 +87,44 @@ def _root(covariances: Array) -> Array:
         except np.linalg.LinAlgError:
             continue
     return np.diag(np.sqrt(np.maximum(covariances.diagonal(), 0.0)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Anchor:
+    """The gain of a configuration as it is said everywhere."""
+
+    worth: Worth
+    degrees: float
+    """Of its t interval; infinite for that of a normal number."""
+
+    @classmethod
+    def confirmed(cls, gain: Gain) -> "Anchor":
+        """Return what the pairs have shown."""
+        ratio, low, high = (max(end, SMALLEST) for end in (gain.ratio, gain.low, gain.high))
+        return cls(worth=Worth(ratio=ratio, low=low, high=high), degrees=gain.pairs - 1)
+
+    @classmethod
+    def estimated(cls, gain: Speedup) -> "Anchor":
+        """Return what is expected before there are pairs."""
+        low, high = gain.interval()
+        return cls(worth=Worth(ratio=gain.ratio, low=low, high=high), degrees=math.inf)
+
+
+def agree(draws: Array, anchor: Anchor, *, seed: int) -> Array:
+    """Return draws, shape (draws, k), of which the first column is the gain as it is said everywhere.
+
+    The others move with it as far as they depend on it: Matheron's rule, draw + cov / var · (gain − draw)
+    (Journel & Huijbregts, "Mining Geostatistics", 1978, chapter VII). So what adds up to the first column
+    goes on to do so, and no figure of a study contradicts the one that its pairs have confirmed.
+    """
+    count = len(draws)
+    reach = math.log(anchor.worth.high / anchor.worth.low) / 2
+    shares = (np.random.default_rng(seed).permutation(count) + 0.5) / count
+    spread = reach * stdtrit(anchor.degrees, shares) / float(stdtrit(anchor.degrees, ENDS[1]))
+    shown = np.clip(anchor.worth.log + spread, -LARGEST_LOG, LARGEST_LOG)
+    apart = draws[:, 0] - draws[:, 0].mean()
+    variance = max(float(apart @ apart), 1e-12)
+    return np.asarray(draws + np.outer(shown - draws[:, 0], apart @ draws / variance))
 
 
 def read_worth(draws: Array) -> Worth:

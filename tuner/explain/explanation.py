@@ -180,7 +180,7 @@ class Explanation:
     is_confirmed: bool = False
     """Whether the gain comes from the pairs of the confirmation, together with all other starts."""
     gain: Worth | None = None
-    """Of the lines together; the confirmed one, narrowed by what all other starts say."""
+    """Of all lines together: the confirmed gain; before the confirmation, an estimate by all starts."""
     lines: tuple[Line, ...] = ()
     """Most worth first."""
     others: tuple[Other, ...] = ()

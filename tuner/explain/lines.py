@@ -6,23 +6,37 @@ from itertools import combinations
 
 import numpy as np
 
-from tuner.explain.beliefs import Array, Beliefs, read_worth
+from tuner.explain.beliefs import TOLD, Anchor, Array, Beliefs, agree, read_worth
 from tuner.explain.coalitions import Coalition, weigh_coalitions
 from tuner.explain.explanation import Finding, Interaction, Line, Worth
 from tuner.explain.findings import DOUBT, NEGLIGIBLE, find, is_beyond
 from tuner.explain.variation import is_allowed, is_same, keep_lines, list_changes
-from tuner.ports import Config
+from tuner.ports import Config, Scalar
 from tuner.records import Start
 from tuner.space import Space
+from tuner.statistics.confirmation.paired_gain import Gain
 from tuner.statistics.mechanism import Mechanism, attribute_mechanisms
+from tuner.statistics.posterior import mix_gains
 
+LEAST_APART = 3
+"""Trials with some of the settings and not all of them, below which nothing is said of any of them: what was
+always tried together cannot be told apart, whatever a model believes beforehand."""
 LEAST_INTERACTION = 0.01
 """Log points below which two lines are not worth naming together."""
 MOST_MECHANISMS = 3
 
 
-def weigh_lines(beliefs: Beliefs, config: Config) -> tuple[Worth, tuple[Line, ...], tuple[Interaction, ...]]:
-    """Return the gain of a configuration, its lines by worth, and the interactions that can be told."""
+def weigh_lines(
+    beliefs: Beliefs, starts: Sequence[Start], config: Config, confirmed: Gain | None = None
+) -> tuple[Worth, tuple[Line, ...], tuple[Interaction, ...]]:
+    """Return the gain of a configuration, its lines by worth, and the interactions that can be told.
+
+    Args:
+        beliefs: of the study.
+        starts: all of the study.
+        config: whose changes are weighed.
+        confirmed: what its pairs gave, to which the worths then add up; None before the confirmation.
+    """
     parts = _Parts(beliefs.space, config)
     names = parts.names
     coalitions, shares = weigh_coalitions(names, parts.is_allowed)
@@ -38,16 +52,32 @@ def weigh_lines(beliefs: Beliefs, config: Config) -> tuple[Worth, tuple[Line, ..
     draws = beliefs.draw(
         [parts.config(part) for part in asked.parts], asked.matrix([gain, *worths, *alone, *together])
     )
+    anchor = (
+        Anchor.estimated(mix_gains(beliefs.posteriors, config))
+        if confirmed is None
+        else Anchor.confirmed(confirmed)
+    )
+    if names:
+        draws = agree(draws, anchor, seed=beliefs.seed)
     of_worth, of_alone, of_pairs = np.split(draws[:, 1:], [len(names), 2 * len(names)], axis=1)
+    is_told = _count_apart(beliefs.space, starts, config) >= LEAST_APART
     lines = [
-        _describe_line(beliefs, name, of_worth[:, row], of_alone[:, row], config)
+        _describe_line(beliefs, name, of_worth[:, row], of_alone[:, row], config, is_told=is_told)
         for row, name in enumerate(names)
     ]
     return (
-        read_worth(draws[:, 0]),
+        anchor.worth,
         tuple(sorted(lines, key=lambda line: -line.worth.ratio)),
-        _describe_interactions(pairs, of_pairs),
+        _describe_interactions(pairs, of_pairs) if is_told else (),
     )
+
+
+def _count_apart(space: Space, starts: Sequence[Start], config: Config) -> int:
+    """Count the trials with some of a configuration's changes and not all; of a single one, those with it."""
+    changes, default = list_changes(space, config), space.default()
+    told = [start.config for start in starts if start.counts and start.role in TOLD]
+    counts = [sum(_has(each, name, value, default) for name, value in changes.items()) for each in told]
+    return sum(1 <= count < max(len(changes), 2) for count in counts)
 
 
 class _Parts:
@@ -99,12 +129,16 @@ class _Contrasts:
         return np.array([[signs.get(part, 0.0) for part in self.parts] for signs in rows])
 
 
-def _describe_line(beliefs: Beliefs, name: str, worth: Array, alone: Array, config: Config) -> Line:
+def _describe_line(
+    beliefs: Beliefs, name: str, worth: Array, alone: Array, config: Config, *, is_told: bool
+) -> Line:
     finding, bound, _ = find(alone[:, None])
     if is_beyond(np.column_stack([worth, alone]), questions=2).any():
         finding, bound = Finding.HELPS, None
     elif finding is Finding.HELPS:
         finding = Finding.UNKNOWN
+    if not is_told:
+        finding, bound = Finding.UNKNOWN, None
     if name in beliefs.space.inert_but_tuned:
         finding, bound = Finding.CANNOT_ACT, None
     return Line(
@@ -131,16 +165,19 @@ def _describe_interactions(pairs: Sequence[tuple[str, str]], draws: Array) -> tu
 def add_mechanisms(lines: Sequence[Line], starts: Sequence[Start], default: Config) -> tuple[Line, ...]:
     """Return the lines with the counters that moved with each, by all starts under the study's own load."""
     counted = [start for start in starts if start.counts and start.role.is_under_study_load]
-    has_line = {line.parameter: [_has(start.config, line, default) for start in counted] for line in lines}
+    has_line = {
+        line.parameter: [_has(start.config, line.parameter, line.value, default) for start in counted]
+        for line in lines
+    }
     moved: Mapping[str, tuple[Mechanism, ...]] = attribute_mechanisms(counted, has_line) if lines else {}
     return tuple(replace(line, mechanisms=moved[line.parameter][:MOST_MECHANISMS]) for line in lines)
 
 
-def _has(config: Config, line: Line, default: Config) -> bool:
-    """Return whether a configuration has a line: its choice, or a number nearer to its than the default's."""
-    value = config.get(line.parameter, default.get(line.parameter))
-    numbers = (value, line.value, line.default)
+def _has(config: Config, name: str, wanted: Scalar, default: Config) -> bool:
+    """Return whether a configuration has a change: its choice, or a number that is nearer to its."""
+    value = config.get(name, default.get(name))
+    numbers = (value, wanted, default.get(name))
     if any(isinstance(each, bool | str) or each is None for each in numbers):
-        return is_same(value, line.value)
+        return is_same(value, wanted)
     at, end, begin = (float(each) for each in numbers)  # type: ignore[arg-type]
     return abs(at - end) < abs(at - begin)

@@ -31,7 +31,7 @@ LEAST_RANGE = 0.1
 TOLERANCE_SURE = 0.9
 """Probability with which a loss is no more than promised."""
 LEAST_TRIED = 3
-"""Trials at other values, below which neither "no effect" nor a tolerance is said: a model that was shown
+"""Trials at other values, below which nothing is said of a setting, and no tolerance: a model that was shown
 nothing falls back on what it believed beforehand."""
 ORDER = (Finding.HELPS, Finding.HARMFUL, Finding.NO_EFFECT, Finding.UNKNOWN, Finding.CANNOT_ACT)
 
@@ -135,8 +135,8 @@ def _describe_other(space: Space, config: Config, parameter: Parameter, response
         )
     draws = response.draws[:, response.others]
     finding, bound, at = find(draws)
-    if finding is Finding.NO_EFFECT and response.tried < LEAST_TRIED:
-        finding, bound = Finding.UNKNOWN, None
+    if response.tried < LEAST_TRIED:
+        finding, bound, at = Finding.UNKNOWN, None, None
     return Other(
         parameter=name,
         default=default,

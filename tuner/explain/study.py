@@ -10,7 +10,7 @@ from tuner.explain.depth import describe_depth
 from tuner.explain.explanation import Depth, Explanation, Proof
 from tuner.explain.lines import add_mechanisms, weigh_lines
 from tuner.explain.proof import plan_proof
-from tuner.explain.responses import describe_others, find_tolerances, respond_all
+from tuner.explain.responses import LEAST_TRIED, describe_others, find_tolerances, respond_all
 from tuner.ports import Config
 from tuner.records import Role, Start
 from tuner.space import Space
@@ -46,17 +46,19 @@ def explain(
     beliefs = Beliefs.of(space, starts, seed=seed)
     if beliefs is None:
         return Explanation(metric=metric, refusal="The default has not been measured yet.")
-    found = _explain(beliefs, starts, config, metric)
-    if gain is None or not (gain.is_proven or gain.verdict == "infeasible"):
-        found = replace(found, proof=_plan(beliefs, found, starts))
+    found = _explain(beliefs, starts, config, metric, gain)
+    if gain is None:
+        found = replace(found, proof=_plan(beliefs, found, starts, config))
     if cost is not None:
         found = replace(found, beside=_explain_cost(space, starts, config, cost, seed))
     return replace(found, is_confirmed=gain is not None)
 
 
-def _explain(beliefs: Beliefs, starts: Sequence[Start], config: Config, metric: str) -> Explanation:
+def _explain(
+    beliefs: Beliefs, starts: Sequence[Start], config: Config, metric: str, confirmed: Gain | None = None
+) -> Explanation:
     space = beliefs.space
-    gain, lines, interactions = weigh_lines(beliefs, config)
+    gain, lines, interactions = weigh_lines(beliefs, starts, config, confirmed)
     responses = respond_all(beliefs, starts, config)
     others = describe_others(space, config, responses)
     return Explanation(
@@ -70,12 +72,17 @@ def _explain(beliefs: Beliefs, starts: Sequence[Start], config: Config, metric: 
     )
 
 
-def _plan(beliefs: Beliefs, found: Explanation, starts: Sequence[Start]) -> Proof | None:
-    """Return what would prove the gain; None where nothing is changed."""
-    if found.gain is None or not found.lines:
+def _plan(beliefs: Beliefs, found: Explanation, starts: Sequence[Start], config: Config) -> Proof | None:
+    """Return what would prove the gain; None where nothing is changed, or too little was measured.
+
+    Asked before the confirmation alone: afterwards its pairs say how many more would decide.
+    """
+    controls = [each for each in starts if each.role is Role.CONTROL and each.counts]
+    is_measured = any(dict(each.config) == dict(config) for each in starts if each.counts)
+    if found.gain is None or not found.lines or not is_measured or len(controls) < LEAST_TRIED:
         return None
     of_pairs = [each for each in starts if each.role is Role.CONFIRM and each.counts]
-    counted = of_pairs or [each for each in starts if each.counts and each.role is Role.CONTROL]
+    counted = of_pairs or controls
     windows = round(fmean(len(each.valid_windows) for each in counted)) if counted else USUAL_WINDOWS
     seconds = [each.timing.deploy_s + each.timing.load_s for each in counted]
     noise = beliefs.posteriors[0].noise

@@ -9,25 +9,24 @@ from tuner.report.wording import say_duration, say_interval, say_percent, say_ra
 
 if TYPE_CHECKING:
     from tuner.space import Space
-    from tuner.statistics.confirmation.paired_gain import Gain
 
 NAMES_AT_MOST = 6
 TENDENCY = 0.8
 """Chance from which on a line that is not shown to help is said to be likely to."""
 
 
-def conclude(space: "Space", found: Explanation, gain: "Gain | None" = None, reason: str = "") -> Explanation:
+def conclude(space: "Space", found: Explanation, reason: str = "") -> Explanation:
     """Return an explanation with its sentences.
 
     Args:
         space: of the study.
         found: what is explained.
-        gain: what the pairs of the confirmation gave.
         reason: why nothing is proven; empty when something is.
     """
     proof = found.proof and replace(found.proof, sentence=say_proof(found.proof, found.starts))
-    said = [*_say_lines(space, found.lines, found.gain), *_say_contradiction(found, gain)]
-    said += [_say_tolerance(space, each) for each in found.tolerances]
+    said = [*_say_lines(space, found.lines, found.gain)]
+    is_gain = found.gain is not None and found.gain.ratio > 1
+    said += [_say_tolerance(space, each) for each in found.tolerances if is_gain]
     said += [
         f"{_name(each.parameters)} {'help' if each.worth.ratio > 1 else 'hinder'} each other: together "
         f"{say_worth(each.worth)} of what each gives alone."
@@ -64,8 +63,11 @@ def _say_lines(space: "Space", lines: Sequence[Line], gain: Worth | None) -> Ite
         share = sum(line.worth.log for line in helping) / gain.log if gain and gain.log > 0 else 0.0
         told = f": {say_percent(min(share, 1.0), 0)} of the gain" if share > 0 else ""
         yield f"Keep {_name_lines(space, helping)}{told}."
-    elif len(lines) > 1:
-        yield "The starts do not tell which of the lines make the gain; they were mostly tried together."
+    elif len(lines) > 1 and gain is not None and gain.low > 1:
+        yield (
+            "Too little data to attribute the gain: its settings were mostly tried together. "
+            "A new study with a longer preset tells more."
+        )
     if idle := [*of[Finding.NO_EFFECT], *of[Finding.CANNOT_ACT]]:
         yield f"{_name([line.parameter for line in idle])} may go back to the default: nothing is lost by it."
     if harmful := of[Finding.HARMFUL]:
@@ -76,14 +78,6 @@ def _say_lines(space: "Space", lines: Sequence[Line], gain: Worth | None) -> Ite
         yield f"Likely to help, but not shown: {_name([line.parameter for line in likely])}."
     if helping and open_ones:
         yield f"Of {_name([line.parameter for line in open_ones])} it is not known whether it helps."
-
-
-def _say_contradiction(found: Explanation, gain: "Gain | None") -> Iterator[str]:
-    """Yield that the pairs alone say otherwise than all starts together."""
-    if gain is None or found.gain is None or found.gain.low <= gain.ratio <= found.gain.high:
-        return
-    pairs = f"{say_ratio(gain.ratio)} {say_interval(gain.low, gain.high)}"
-    yield f"The pairs alone say {pairs}, all starts together {say_worth(found.gain)}: trust the pairs."
 
 
 def _say_tolerance(space: "Space", each: Tolerance) -> str:

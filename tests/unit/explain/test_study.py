@@ -170,3 +170,15 @@ def test_nothing_is_said_of_what_was_hardly_tried(searches):
     assert found.tolerances == ()
     unknown = [other for other in found.others if other.finding is Finding.UNKNOWN]
     assert all("at another value" in other.reason for other in unknown)
+
+
+def test_the_figure_of_the_pairs_is_the_only_one_and_more_of_them_are_planned_before_them_alone():
+    space, starts, winner = study()
+    for verdict_logs in ([(0.0, 0.31), (0.0, 0.33), (0.0, 0.32)], [(0.0, 0.2), (0.0, -0.2), (0.0, 0.05)]):
+        gain = judge_pairs(verdict_logs)
+
+        found = explain(space, starts, winner, metric="goodput_rps", gain=gain)
+
+        assert found.gain.ratio == gain.ratio
+        assert sum(line.worth.log for line in found.lines) == pytest.approx(math.log(gain.ratio), abs=1e-6)
+        assert found.proof is None

@@ -44,14 +44,6 @@ def test_a_line_that_does_nothing_may_go_and_one_that_harms_is_put_back(summary)
     assert any(each.startswith(f"Put back {second.parameter}") for each in said)
 
 
-def test_pairs_that_contradict_all_starts_are_what_counts(summary):
-    gain = replace(summary.gain, ratio=2.5, low=2.2, high=2.8)
-
-    said = conclude(summary.space, summary.explanation, gain).conclusions
-
-    assert any("trust the pairs" in each and "2.50×" in each for each in said)
-
-
 def test_what_is_not_proven_begins_with_why_and_what_would_prove_it(summary):
     proof = Proof(pairs=12, seconds=100.0, noise=0.06, expected=worth(1.04))
 
