@@ -26,7 +26,7 @@ from tuner.statistics.interaction import Effect, Interaction, estimate_sd
 from tuner.statistics.noise import Noise, estimate_noise, start_variance
 
 LEARNS_FROM = frozenset({Role.CONTROL, Role.SEARCH, Role.REPEAT, Role.RACE, Role.ABLATION})
-KNOWN_NOISE_DEGREES = 15.0
+KNOWN_NOISE_DEGREES = 11.0
 """Degrees of freedom from which on the scatter between starts is taken for noise alone."""
 HOST_SD = 0.5
 """Standard deviation beforehand of what one of several hosts gives, around its own controls' median."""

@@ -13,7 +13,7 @@ f(x) − f(default) of the joint posterior: what two configurations share, and t
 out (Ax relativises against a status quo per trial for the same end).
 """
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Collection, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -25,16 +25,19 @@ from tuner.optimize.encoding import Encoding, Points
 from tuner.optimize.gp import GaussianProcess
 from tuner.optimize.leaning import HINT_PRICES, Leaning
 from tuner.ports import Config
-from tuner.records import Start
+from tuner.records import Role, Start
 from tuner.records.hosts import AcrossHosts, Hosts
 from tuner.space import Space
 from tuner.statistics.control_level import Speedup
 from tuner.statistics.interaction import Interaction
 from tuner.statistics.noise import Noise, start_variance
-from tuner.statistics.observations import Moments, Observations, Walks, encode, is_certain
+from tuner.statistics.observations import LEARNS_FROM, Moments, Observations, Walks, encode, is_certain
 
 HINT_GAIN = HINT_PRICES * 0.01
 """Log points that a right hint is expected to bring, before anything was measured."""
+
+KERNELS = 16
+"""Drawn where it counts how sure a gain is."""
 
 AT_ONCE = 16
 """Configurations whose gains on all hosts are computed together."""
@@ -88,9 +91,17 @@ class Posterior:
         return cls._around(space, seen, on_top.fit(seed), leaning, hosts)
 
     @classmethod
-    def sample(cls, space: Space, seen: Observations, *, count: int, seed: int = 0) -> "list[Posterior]":
+    def sample(
+        cls,
+        space: Space,
+        seen: Observations,
+        *,
+        count: int = KERNELS,
+        seed: int = 0,
+        hosts: Hosts | None = None,
+    ) -> "list[Posterior]":
         """Return posteriors whose kernels are drawn, not only the most probable one."""
-        return [cls._around(space, seen, process) for process in seen.sample(count, seed)]
+        return [cls._around(space, seen, process, hosts=hosts) for process in seen.sample(count, seed)]
 
     @classmethod
     def _around(
@@ -287,6 +298,40 @@ class Posterior:
 
     def _points(self, configs: Sequence[Config]) -> Points:
         return encode(self.space, self.encoding, configs)
+
+
+def estimate_gain(
+    space: Space,
+    starts: Sequence[Start],
+    config: Config,
+    *,
+    seed: int = 0,
+    hosts: Hosts | None = None,
+    roles: Collection[Role] = LEARNS_FROM,
+) -> Speedup | None:
+    """Return what is expected of one configuration over the default; None before the default was measured.
+
+    The most probable kernel, with what experts say, serves to choose by. To say what the best of many is
+    worth, it promises too much, too surely: FIGURES.
+
+    Args:
+        space: of the study.
+        starts: of any role.
+        config: whose gain it is.
+        seed: of the drawn kernels.
+        hosts: for which the gain is to hold; None for one, or for all together.
+        roles: of the starts that tell of it.
+    """
+    seen = Observations.of(space, starts, roles)
+    return None if seen is None else mix_gains(Posterior.sample(space, seen, seed=seed, hosts=hosts), config)
+
+
+def mix_gains(posteriors: Sequence[Posterior], config: Config) -> Speedup:
+    """Return the gain of a configuration under kernels that are equally likely."""
+    gains = [each.gain(config) for each in posteriors]
+    logs = np.array([each.log_ratio for each in gains])
+    variance = float(np.mean([each.variance for each in gains]) + np.var(logs))
+    return Speedup(log_ratio=float(logs.mean()), variance=variance)
 
 
 def _key(config: Config) -> Hashable:

@@ -16,6 +16,7 @@ from tuner.statistics.age import find_age
 from tuner.statistics.confirmation.paired_gain import Gain, judge_hosts, judge_starts, needs_extension
 from tuner.statistics.confirmation.tail import compare_tails
 from tuner.statistics.feasibility import GOODPUT_RPS, Assessment, Feasibility, judge_feasibility
+from tuner.statistics.posterior import estimate_gain
 from tuner.statistics.ranking import DEFAULT_ARM, WINNER_ARM
 from tuner.study.facts import CONFIRMATION, REFUSALS, Confirmation
 from tuner.study.objective import Constraint
@@ -105,8 +106,10 @@ def find_planned(experiment: Experiment) -> Config | None:
 
 def _size(experiment: Experiment, winner: Config, *, after: Confirmation | None) -> Confirmation:
     """Plan the pairs by all that is known before them; `after` is the plan of a finalist that was refused."""
-    storage, plan, posterior = experiment.storage, experiment.plan, experiment.ranking().posterior
-    gain = None if posterior is None else posterior.gain(winner)
+    storage, plan, setup = experiment.storage, experiment.plan, experiment.setup
+    gain = estimate_gain(
+        setup.space, experiment.starts, winner, seed=setup.settings.seed, hosts=experiment.hosts
+    )
     pairs, windows = experiment.schedule.plan_confirmation(gain)
     extend_to = max(pairs, plan.extend_to)
     return Confirmation(
@@ -162,10 +165,11 @@ def _find_missing(starts: Sequence[Start], pairings: Mapping[str, Pairing]) -> l
 
 
 def _measure_doubted(experiment: Experiment, planned: Confirmation) -> None:
-    """Start winner and default until it is shown that constraints are kept, or broken.
+    """Start winner and default once more as often as in the pairs, where these leave a constraint in doubt.
 
-    At most as often as in the pairs, and while there is time. These starts are no part of the gain: it comes
-    from the planned pairs alone.
+    How often is settled beforehand, and time alone ends it early, or that the winner is out: whoever looks
+    after each start, until it is shown that constraints are kept, is shown it in the end. These starts are no
+    part of the gain: it comes from the planned pairs alone.
     """
     winner = planned.config
     openings = [
@@ -175,7 +179,8 @@ def _measure_doubted(experiment: Experiment, planned: Confirmation) -> None:
     while (made := _count_since_pairs(experiment.own_starts())) < 2 * planned.pairs:
         known = _judge_feasibility(experiment)
         has_time = experiment.schedule.time_left_s() >= experiment.schedule.mean_cost_s() + WRAP_UP_S
-        if known.may_ship(winner) or known.is_ruled_out(winner) or not has_time:
+        is_shown = made == 0 and known.may_ship(winner)
+        if is_shown or known.is_ruled_out(winner) or not has_time:
             break
         experiment.make(openings[made % len(openings)])
     while experiment.hosts is not None and experiment.wait_for_others():
