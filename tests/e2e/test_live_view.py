@@ -98,7 +98,7 @@ def test_where_plain_text_is_wanted_a_terminal_gets_no_escape_code(variables, tm
     assert ESCAPE not in written
     assert "\r" not in written
     assert written.splitlines()[-4:] == [
-        "search", "  best so far 1.22× [1.15, 1.30]  sendfile off", "  a compiler ran", "the end"
+        "search", "  best estimate 1.22× [1.15, 1.30]  sendfile off", "  a compiler ran", "the end"
     ]  # fmt: skip
 
 
@@ -107,7 +107,7 @@ def test_a_pipe_gets_plain_lines(variables, tmp_path: Path):
     written = through_pipe([sys.executable, "-c", STORY], variables, tmp_path)
 
     assert ESCAPE not in written
-    assert "search\n  best so far 1.22× [1.15, 1.30]  sendfile off\n  a compiler ran\nthe end\n" in written
+    assert "search\n  best estimate 1.22× [1.15, 1.30]  sendfile off\n  a compiler ran\nthe end\n" in written
 
 
 @pytest.mark.parametrize("variables", [{"FORCE_COLOR": "1"}, {"FORCE_COLOR": "1", "CI": "true"}], ids=str)
@@ -130,7 +130,7 @@ def test_a_whole_run_on_a_terminal_counts_down_and_leaves_its_result(tmp_path: P
     shown = plain(written)
     left_s = [int(seconds) for seconds in re.findall(r"about (\d+) s left", shown)]
     assert code in {0, 1}, shown
-    for words in ("calibrate", "search", "best so far", "1 start ", "report   "):
+    for words in ("calibrate", "search", "best estimate", "1 start ", "report   "):
         assert words in shown
     assert left_s[-1] < left_s[0]
     assert max(len(line) for line in shown.splitlines() if str(study) not in line) <= COLUMNS

@@ -1,5 +1,7 @@
 """Control starts: the default measured again and again, and what its failures and jumps lead to."""
 
+from collections.abc import Sequence
+
 from tuner.campaign.experiment import Experiment
 from tuner.errors import TargetError, UsageError
 from tuner.ports import Config
@@ -8,7 +10,7 @@ from tuner.statistics.control_level import ControlLevel
 from tuner.statistics.feasibility import LEAST_RULING, RULED_OUT, judge_feasibility
 from tuner.statistics.jumps import requeue
 from tuner.statistics.ranking import DEFAULT_ARM, as_controls
-from tuner.study.objective import RELATIVE, UNLIKE_DEFAULT, unmeasured
+from tuner.study.objective import RELATIVE, SERVER_CPU, UNLIKE_DEFAULT, unmeasured
 from tuner.study.storage import Opening
 
 MAX_FAILED = 3
@@ -78,11 +80,26 @@ def _refuse_unmeasured(experiment: Experiment, control: Start) -> None:
             "default failed. Look into the server's log, or send less load."
         )
     if unknown:
+        unseen = _say_unseen(experiment, control, unknown)
         raise UsageError(
-            f"{settings.path}: {' and '.join(unknown)} cannot be told: the load generator reports no "
-            "response times, or the server's CPU time cannot be read. Leave it out, or take a generator "
-            "that reports them."
+            f"{settings.path}: {' and '.join(unknown)} cannot be told: {unseen}. Leave it out, or take a "
+            "generator that reports it."
         )
+
+
+def _say_unseen(experiment: Experiment, control: Start, unknown: Sequence[str]) -> str:
+    """Return what was looked for in a control and is not there."""
+    windows = control.valid_windows
+    answered = sum(window.correct for window in windows)
+    missing = []
+    if any("latency" in each for each in unknown) and all(window.latency is None for window in windows):
+        missing.append(f"{experiment.setup.load.generator.name} reported no response times")
+    if any("cpu" in each for each in unknown) and all(
+        SERVER_CPU not in window.counters for window in windows
+    ):
+        missing.append("the server's CPU time could not be read")
+    said = " and ".join(missing) or "their figures are not among what was reported"
+    return f"of {answered:,} correct responses {said}"
 
 
 def _refuse_infeasible_default(experiment: Experiment) -> None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from tuner.records import Role, State
 from tuner.report.markup import embed, render_page
-from tuner.report.rows import TABLES, Row, describe_growth, describe_limit, describe_tail
+from tuner.report.rows import TABLES, Row, describe_growth, describe_limit, describe_rates, describe_tail
 from tuner.report.wording import (
     NOTHING_BETTER,
     capitalize,
@@ -55,11 +55,13 @@ def render_report(summary: "Summary", sweeps: "Sequence[Sweep]" = (), curves: "S
     return render_page(
         "page.html.j2",
         summary=summary, headline=describe_verdict(summary), found=summary.explanation,
-        age=describe_age(age), trends=describe_trends(age),
+        age=describe_age(age, summary.side), trends=describe_trends(age, summary.side),
         figures=draw_figures(summary), slices=draw_slices(summary), counts=count_starts(summary),
         sweeps=[(sweep, draw_figure(sweep)) for sweep in sweeps],
         curves=[show_curve(curve, f"curve{number}") for number, curve in enumerate(curves)],
-        tips=embed(describe_starts(summary)), limit=describe_limit(summary), tail=describe_tail(summary),
+        tips=embed(describe_starts(summary)), limit=describe_limit(summary),
+        rates=describe_rates(summary.default, summary.winner, is_fixed=summary.latency is not None),
+        tail=describe_tail(summary),
         growth=describe_growth(summary),
         **{name: rows_of(summary) for name, rows_of in TABLES.items()},
     )  # fmt: skip
@@ -94,8 +96,8 @@ def describe_verdict(summary: "Summary") -> Headline:
     return Headline(
         tone="open",
         figure=f"{say_ratio(best.ratio)} so far, not confirmed",
-        text=f"The study is {summary.state}. The best configuration stands at {say_speedup(best)}, shrunk "
-        "for being the best of many; only a confirmation can tell what it is worth.",
+        text=f"The study is {summary.state}. The best configuration is estimated at {say_speedup(best)} "
+        "by all trials; only a confirmation can tell what it is worth.",
     )
 
 
@@ -118,17 +120,17 @@ def _say_across(summary: "Summary") -> str:
     return f" ({said})" if said else ""
 
 
-def describe_age(age: "Age | None") -> str:
+def describe_age(age: "Age | None", side: str = "winner") -> str:
     """Return for which seconds under load the gain holds, with a warning when it moves with them."""
-    sentences = (say_age(age), say_trend(age))
+    sentences = (say_age(age), say_trend(age, ("default", side)))
     return " ".join(f"{capitalize(each)}." for each in sentences if each)
 
 
-def describe_trends(age: "Age | None") -> str:
+def describe_trends(age: "Age | None", side: str = "winner") -> str:
     """Return what changes between the youngest windows and the oldest; empty when no start has two."""
     if age is None:
         return ""
-    sides = (("default", age.default), ("winner", age.winner), ("their ratio", age.ratio))
+    sides = (("default", age.default), (side, age.winner), ("their ratio", age.ratio))
     moved = [f"{name} {say_change(trend)}" for name, trend in sides if trend is not None]
     return f"From the youngest windows to the oldest: {'; '.join(moved)}." if moved else ""
 

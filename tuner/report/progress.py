@@ -109,14 +109,14 @@ class LiveProgress:
         head = Table.grid(padding=(0, 2))
         head.add_row(self._stage, bar, count, left)
         body = Table.grid(padding=(0, 2), expand=True)
-        body.add_column(style="dim", no_wrap=True, min_width=len("best so far"))
+        body.add_column(style="dim", no_wrap=True, min_width=len("best estimate"))
         body.add_column(overflow="ellipsis", no_wrap=True, ratio=1)
         body.add_row("now", self._now)
         body.add_row("last", self._last)
         body.add_row("starts", Sparkline([*self._speedups]))
         best = [describe_leader(leader, is_first=not place) for place, leader in enumerate(self._leaders)]
         for place, text in enumerate(best or [Text("the default")]):
-            body.add_row("" if place else "best so far", text)
+            body.add_row("" if place else "best estimate", text)
         for remark in self._notes:
             body.add_row("", Text(remark, style="yellow"))
         return Group(head, body)
@@ -148,7 +148,7 @@ class LineProgress:
         if not leaders or leaders[0].changes == self._best:
             return
         self._best = leaders[0].changes
-        self._print(f"  best so far {say_speedup(leaders[0].speedup)}  {describe_changes(self._best)}")
+        self._print(f"  best estimate {say_speedup(leaders[0].speedup)}  {describe_changes(self._best)}")
 
     def note(self, text: str) -> None:
         self._print(f"  {text}")

@@ -86,7 +86,7 @@ def _say_more(gain: Gain, pair_s: float) -> str:
 
 def _explain_doubt(doubt: Assessment) -> str:
     if doubt.constraint == EVERY_START:
-        return f"The winner {doubt.finding}, the default {_leave_verb(doubt.finding_of_default)}."
+        return f"The candidate {doubt.finding}, the default {_leave_verb(doubt.finding_of_default)}."
     if doubt.probability < RULED_OUT:
         kept = f"it breaks {doubt.constraint}"
     else:
@@ -95,7 +95,7 @@ def _explain_doubt(doubt: Assessment) -> str:
             f"{say_percent(doubt.needed, 0)} are needed"
         )
     default = _leave_verb(doubt.finding_of_default)
-    return f"By all starts the winner {doubt.finding}, the default {default}: {kept}."
+    return f"By all starts the candidate {doubt.finding}, the default {default}: {kept}."
 
 
 def _leave_verb(finding: str) -> str:

@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 
 FAILURE_KINDS = ("connect", "read", "write", "timeout", "status", "length", "other")
 LONGEST_REASON = 400
+LIKE_RATE = 1.05
+"""Two rates that differ by less give response times that compare."""
 NEARLY = 0.99
 """A probability of which more digits say nothing."""
 
@@ -45,7 +47,7 @@ Row = tuple[str, ...]
 
 def arm_rows(summary: "Summary") -> list[Row]:
     """Return the head, and default and winner: requests per second, p99, failures, starts."""
-    sides = {"default": summary.default, "winner": summary.winner}
+    sides = {"default": summary.default, summary.side: summary.winner}
     return table_of_arms([(name, arm) for name, arm in sides.items() if arm is not None])
 
 
@@ -77,8 +79,8 @@ def describe_limit(summary: "Summary") -> str:
         compared, served = say_rate(default.requests_per_cpu_s), say_rate(default.goodput_rps)
         figures, goodput = f"default {compared}", f"default {served}"
         if winner is not None and winner.requests_per_cpu_s is not None:
-            figures += f", winner {say_rate(winner.requests_per_cpu_s)}"
-            goodput += f", winner {say_rate(winner.goodput_rps)}"
+            figures += f", {summary.side} {say_rate(winner.requests_per_cpu_s)}"
+            goodput += f", {summary.side} {say_rate(winner.goodput_rps)}"
         return f"{said}: {figures}. Requests per second: {goodput}."
     return LOWER_BOUND if winner is not None and winner.is_lower_bound else ""
 
@@ -90,7 +92,7 @@ def describe_tail(summary: "Summary") -> str:
     the study bounds them itself.
     """
     is_bounded = any(each.metric.startswith("latency_") for each in summary.assessments)
-    said = say_tail(summary.gain)
+    said = say_tail(summary.gain, second=f"the {summary.side}")
     if summary.gain is None or not said or is_bounded or summary.latency is not None:
         return ""
     later = f"`tuner compare STUDY default winner --preset {LATER}` looks later; "
@@ -98,6 +100,27 @@ def describe_tail(summary: "Summary") -> str:
         f"{capitalize(said)}. {later if is_young(summary.gain.age) else ''}`constraints: [latency_p99_ms <= "
         "default]` in a new study rules that out."
     )
+
+
+def describe_rates(first: "Arm", second: "Arm | None", *, is_fixed: bool = False) -> str:
+    """Return that two p99s are of different rates, and so do not compare; empty where they may be compared.
+
+    In a closed loop each side has the rate that it can serve, and what a generator corrects for late requests
+    goes by that rate, too.
+
+    Args:
+        first: one side, under the study's load.
+        second: the other; None without one.
+        is_fixed: whether both were also measured at the same rate.
+    """
+    if second is None or first.latency_p99_ms is None or second.latency_p99_ms is None:
+        return ""
+    slower, quicker = sorted((first.goodput_rps, second.goodput_rps))
+    if quicker <= LIKE_RATE * slower:
+        return ""
+    rates = f"{say_rate(first.goodput_rps)} and {say_rate(second.goodput_rps)} requests/s"
+    better = "read the p99 at one rate" if is_fixed else f"`--preset {LATER}` measures both at one rate"
+    return f"Each p99 is at its side's own rate, {rates}, so they do not compare; {better}."
 
 
 def constraint_rows(summary: "Summary") -> list[Row]:
@@ -120,7 +143,7 @@ def response_rows(summary: "Summary") -> list[Row]:
             ("p99 of the winner", say_quantile(claim.winner_p99)),
             ("p99 of the winner over the default's", say_gain(claim.ratio)),
         ]
-    for name, arm in (("default", summary.default), ("winner", summary.winner)):
+    for name, arm in (("default", summary.default), (summary.side, summary.winner)):
         if arm is not None:
             rows += _arm_responses(summary, name, arm)
     return rows
@@ -223,7 +246,7 @@ def other_load_rows(summary: "Summary") -> list[Row]:
     """Show what candidates met: of whom, load, requests per second of both, ratio, failures, finding."""
     rows: list[Row] = []
     for number, found in enumerate(summary.other_loads, 1):
-        name = "winner" if summary.is_winner(found.config) else f"candidate {number}"
+        name = summary.side if summary.is_winner(found.config) else f"candidate {number}"
         for each in found.faced:
             rates = (each.default.failure_rate, each.candidate.failure_rate)
             rows.append(

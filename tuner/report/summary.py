@@ -12,6 +12,7 @@ from tuner.campaign.stages.fixed_rate import LatencyClaim, read_latency
 from tuner.campaign.stages.other_loads import read_other_loads
 from tuner.campaign.suggest import left_to_gain
 from tuner.errors import UsageError
+from tuner.explain.beliefs import TOLD
 from tuner.explain.cache import explain_study
 from tuner.explain.explanation import Depth, Explanation
 from tuner.explain.study import explain_parameter
@@ -28,6 +29,7 @@ from tuner.statistics.control_level import Speedup
 from tuner.statistics.feasibility import Assessment, Feasibility, judge_feasibility
 from tuner.statistics.mechanism import Mechanism, compare_mechanisms
 from tuner.statistics.pareto import Choice, find_front
+from tuner.statistics.posterior import estimate_gain
 from tuner.statistics.ranking import (
     DEFAULT_ARM,
     WINNER_ARM,
@@ -243,6 +245,11 @@ class Summary:
         """Return whether a configuration is the winner."""
         return self.winner is not None and dict(config) == dict(self.winner.config)
 
+    @property
+    def side(self) -> str:
+        """Return what to call the side that was held against the default: what is not proven won nothing."""
+        return "winner" if self.gain is None or self.gain.is_proven else "candidate"
+
     def show_changes(self, config: Config) -> list[str]:
         """Return what a configuration changes, each as name and value."""
         changes = self.space.changes(config)
@@ -327,6 +334,13 @@ def summarize(
         finished = None
     best, refusals = ranking.incumbent, storage.recall(REFUSALS) or ()
     unshipped = _find_unshipped(finished, refusals, ranking) if finished and winner_config is None else None
+    if gain is None and (shown := unshipped or best) is not None:
+        estimate = estimate_gain(
+            space, as_controls(starts), shown.config, seed=settings.seed, hosts=storage.hosts, roles=TOLD
+        )
+        unshipped = unshipped and replace(unshipped, speedup=estimate or unshipped.speedup)
+    else:
+        estimate = None
     chosen = winner_config or (unshipped.config if unshipped else best.config if best else default)
     known = judge_feasibility(starts, settings.constraints, default, storage.hosts)
     confirmed = [start for start in starts if start.role is Role.CONFIRM]
@@ -343,7 +357,7 @@ def summarize(
         )  # fmt: skip
         # What was rejected is not to be proven by more pairs.
         found = replace(found, proof=None) if unshipped is not None else found
-        explanation = conclude(space, found, gain, reason)
+        explanation = conclude(space, found, reason)
     return Summary(
         study=settings.name,
         state="finished" if finished else "running" if running else "stopped",
@@ -360,7 +374,7 @@ def summarize(
         noise=ranking.noise,
         speedups=ranking.speedups,
         default=gather_arm(default, of_default),
-        incumbent=None if best is None else (best.config, best.posterior),
+        incumbent=None if best is None else (best.config, estimate or best.posterior),
         winner=None if winner_config is None else gather_arm(winner_config, of_winner),
         gain=gain,
         changes=space.changes(chosen),

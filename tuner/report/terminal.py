@@ -16,6 +16,7 @@ from tuner.report.rows import (
     capacity_rows,
     describe_growth,
     describe_limit,
+    describe_rates,
     describe_tail,
     host_rows,
     load_rows,
@@ -46,8 +47,6 @@ if TYPE_CHECKING:
     from tuner.statistics.confirmation.paired_gain import Gain
     from tuner.study import Study
 
-PAIRED = (" of winner against default", "dim")
-
 
 def final_screen(
     summary: "Summary",
@@ -63,16 +62,16 @@ def final_screen(
     parts: list[RenderableType] = [headline(summary)]
     if summary.reason:
         parts.append(Text(make_printable(summary.reason)))
-    parts += [*_age(summary.gain), Text(""), arms_table(arm_rows(summary), bold="winner")]
+    sides = arms_table(arm_rows(summary), bold=summary.side)
+    parts += [*_age(summary.gain, ("default", summary.side)), Text(""), sides]
     parts += _everywhere(summary)
     if summary.latency is not None:
         rate = f"p99 at {say_rate(summary.latency.rate_rps)} requests/s: "
         default, winner = summary.latency.default_p99, summary.latency.winner_p99
         parts.append(Text(f"{rate}{say_quantile(default)} → {say_quantile(winner)}"))
-    if tail := describe_tail(summary):
-        parts.append(Text(tail, style="yellow"))
-    if note := describe_limit(summary):
-        parts.append(Text(note, style="dim"))
+    rates = describe_rates(summary.default, summary.winner, is_fixed=summary.latency is not None)
+    notes = ((rates, "dim"), (describe_tail(summary), "yellow"), (describe_limit(summary), "dim"))
+    parts += [Text(note, style=style) for note, style in notes if note]
     parts += _other_loads(summary)
     if summary.shipped and (summary.winner or summary.found or summary.state != "finished"):
         parts += [Text(""), *_difference(summary)]
@@ -101,7 +100,8 @@ def headline(summary: "Summary") -> Text:
         what = "" if summary.metric is Metric.GOODPUT else f"{say_metric(summary.metric)}: "
         is_gain = summary.gain.verdict == "improved"
         verdict = ": " if is_gain else f": {summary.gain.verdict}, "
-        return Text.assemble((name, "bold"), verdict, what, gain, PAIRED)
+        paired = (f" of {summary.side} against default", "dim")
+        return Text.assemble((name, "bold"), verdict, what, gain, paired)
     if summary.found is not None:
         said = say_found(summary.found.speedup, summary.found.reason)
         return Text.assemble((name, "bold"), ": ", (said, "bold yellow"))
@@ -113,11 +113,11 @@ def headline(summary: "Summary") -> Text:
         return Text.assemble((name, "bold"), f": {said if reason else NOTHING_BETTER}")
     best = ""
     if summary.incumbent is not None:
-        best = f"; best so far {say_speedup(summary.incumbent[1])}, not confirmed"
+        best = f"; best so far {say_speedup(summary.incumbent[1])}, an estimate, not confirmed"
     return Text.assemble((name, "bold"), f": {summary.state}{best}")
 
 
-def _age(gain: "Gain | None", sides: Sequence[str] = ("default", "winner")) -> list[RenderableType]:
+def _age(gain: "Gain | None", sides: Sequence[str]) -> list[RenderableType]:
     """Return for which seconds under load a gain holds, and a warning when it moves with them."""
     if gain is None or gain.age is None:
         return []
@@ -139,13 +139,13 @@ def _everywhere(summary: "Summary") -> list[RenderableType]:
 
 def _by_load(summary: "Summary") -> Table:
     """Return both sides under each of several loads."""
-    table = fitting_table("load", "weight", "default", "winner", "failures", "gain", "", right=True)
+    table = fitting_table("load", "weight", "default", summary.side, "failures", "gain", "", right=True)
     return _judged(table, load_rows(summary))
 
 
 def _by_host(summary: "Summary") -> Table:
     """Return both sides on each of several hosts."""
-    table = fitting_table("host", "default", "winner", "failures", "gain", "", right=True)
+    table = fitting_table("host", "default", summary.side, "failures", "gain", "", right=True)
     return _judged(table, host_rows(summary))
 
 
@@ -266,12 +266,12 @@ def _capacity(summary: "Summary") -> list[RenderableType]:
         of_server = f" of {make_printable(server)}" if len(rows) > 1 else ""
         table.add_row(Text(f"capacity{of_server}", style="dim"), Text("default", style="dim"), Text(default))
         if winner != NOTHING:
-            table.add_row("", Text("winner", style="bold"), Text(winner))
+            table.add_row("", Text(summary.side, style="bold"), Text(winner))
     parts: list[RenderableType] = [Text(""), table] if rows else []
     if growth := describe_growth(summary):
         parts.append(Text(make_printable(growth), style="bold yellow"))
     if summary.lacks:
-        text = f"The winner holds less than the default: {make_printable('; '.join(summary.lacks))}."
+        text = f"The {summary.side} holds less than the default: {make_printable('; '.join(summary.lacks))}."
         held_back = " It is neither exported nor applied without `allow: [capacity]`."
         parts.append(Text(text + (held_back if summary.is_held_back else ""), style="bold red"))
     return parts
@@ -293,7 +293,9 @@ def comparison_table(comparison: "Comparison", first: str, second: str) -> Group
     headline = Text(say_comparison(gain, first, second), style="bold")
     if tail := say_tail(gain, make_printable(first), make_printable(second)):
         warnings.append(Text(capitalize(tail), style="yellow"))
-    return Group(headline, *reason, *loads, *age, *warnings, Text(""), table)
+    rates = describe_rates(comparison.first, comparison.second)
+    notes = [Text(rates, style="dim")] if rates else []
+    return Group(headline, *reason, *loads, *age, *warnings, Text(""), table, *notes)
 
 
 def parameter_list(

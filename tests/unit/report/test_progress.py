@@ -60,7 +60,7 @@ def test_each_start_is_one_plain_line_where_there_is_no_terminal() -> None:
     assert console.export_text().splitlines() == [
         "search",
         "  #5 search  1.31× [1.26, 1.36]  sendfile off  (about 2 min 10 s left)",
-        "  best so far 1.31× [1.26, 1.36]  sendfile off, worker_processes 1",
+        "  best estimate 1.31× [1.26, 1.36]  sendfile off, worker_processes 1",
         "  #6 search  failed: rejected  worker_connections 1 ]0;title   (about 2 min 10 s left)",
         "  #7 search  1.31× [1.26, 1.36]  pruned  sendfile on  (about 2 min 10 s left)",
         "  #8 search  not counted: other programs disturbed it  sendfile on  (about 2 min 10 s left)",
@@ -79,7 +79,7 @@ def test_a_terminal_shows_stage_leaders_starts_and_time_left() -> None:
 
     shown = console.export_text()
     for words in (
-        "search", "4 of 20", "about 2 min 10 s left", "best so far", "1.31× [1.26, 1.36]  2 starts",
+        "search", "4 of 20", "about 2 min 10 s left", "best estimate", "1.31× [1.26, 1.36]  2 starts",
         "sendfile off, worker_processes 1", "1.11× [1.06, 1.15]  1 start ", "keepalive_requests 64000",
         "▁x▁  1.31× to 1.31×", "steal of 6 % [link=x]in[/link] window 2", "pruned",
     ):  # fmt: skip

@@ -90,7 +90,7 @@ def test_a_broken_constraint_is_named_with_both_rates_and_the_bound():
 
     said = explain_gain(INFEASIBLE, doubts_of(*starts))
 
-    assert said.startswith("By all starts the winner fails 0.28 % [0.2")
+    assert said.startswith("By all starts the candidate fails 0.28 % [0.2")
     assert " of its requests, the default 0.29 % [0.2" in said
     assert said.endswith("]: it breaks failure_rate <= 0.001.")
 
@@ -108,7 +108,7 @@ def test_starts_that_failed_are_counted_for_both_sides():
     starts = [measured(0, DEFAULT, 0), measured(1, CACHED, 0), *(failed(n, config=CACHED) for n in (2, 3))]
 
     assert explain_gain(INFEASIBLE, doubts_of(*starts)) == (
-        "The winner fails to start or to bear the load 2 times in 3, the default 0 times in 1."
+        "The candidate fails to start or to bear the load 2 times in 3, the default 0 times in 1."
     )
 
 

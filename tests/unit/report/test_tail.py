@@ -12,6 +12,7 @@ from tuner.campaign.stages.fixed_rate import LatencyClaim
 from tuner.export.provenance import describe_origin
 from tuner.report.comparison_forms import comparison_markdown
 from tuner.report.page import render_report
+from tuner.report.rows import describe_rates
 from tuner.report.summary import Comparison
 from tuner.report.summary_json import gain_json
 from tuner.report.terminal import comparison_table, final_screen
@@ -101,3 +102,19 @@ def test_a_comparison_says_it_of_its_second_side():
 
     assert said in show(comparison_table(comparison, "a.yaml", "b.yaml"))
     assert f"- {said}" in comparison_markdown(comparison, "a.yaml", "b.yaml").replace("\\", "")
+
+
+def test_p99s_of_different_rates_are_said_not_to_compare_and_where_they_do():
+    summary = make_summary(searches=6)
+    slow, fast = (replace(summary.default, goodput_rps=rate, latency_p99_ms=4.0) for rate in (1000.0, 1300.0))
+    said = "Each p99 is at its side's own rate, 1,000 and 1,300 requests/s, so they do not compare; "
+    shown = replace(summary, default=slow, winner=fast)
+
+    assert describe_rates(slow, fast) == said + "`--preset standard` measures both at one rate."
+    assert describe_rates(slow, fast, is_fixed=True).startswith(said)
+    assert describe_rates(slow, replace(fast, goodput_rps=1040.0)) == ""
+    assert describe_rates(slow, replace(fast, latency_p99_ms=None)) == ""
+    assert said in show(final_screen(shown))
+    assert said in unescape(render_report(shown))
+    compared = Comparison(first=slow, second=fast, gain=LONGER)
+    assert said in show(comparison_table(compared, "a", "b"))

@@ -22,7 +22,7 @@ def explain_summary(summary: "Summary") -> str:
     if gain is None:
         said = f"{summary.study}: {summary.state}, no confirmed gain."
     else:
-        said = f"{summary.study}: {gain.verdict}, {say_gain(gain)} of winner against default."
+        said = f"{summary.study}: {gain.verdict}, {say_gain(gain)} of {summary.side} against default."
     return explanation_text(summary.space, found, said)
 
 
@@ -170,7 +170,7 @@ def _curve(space: "Space", depth: Depth) -> list[str]:
         )
         for point in _thin(depth.curve)
     ]
-    titles = ("value", "at the winner", "at the default", "starts")
+    titles = ("value", "as chosen", "at the default", "starts")
     widths = [max(map(len, column)) for column in zip(titles, *rows, strict=True)]
     return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
             for row in (titles, *rows)]  # fmt: skip

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from tuner.ports import Scalar
 from tuner.report.regression.distance import Difference
 from tuner.report.summary import Comparison
-from tuner.report.wording import say_percent, say_ratio
+from tuner.report.wording import say_interval, say_percent, say_ratio
 from tuner.space import Space
 from tuner.statistics.arms.looks import Finding, half_of
 from tuner.statistics.confirmation.paired_gain import Gain
@@ -172,7 +172,7 @@ class NonInferiority:
         told = {
             "no slower": f"The whole interval lies above {bound}.",
             "slower": f"The whole interval lies below {bound}.",
-            "cannot tell": f"The interval holds {bound} after all planned pairs. Give more --pairs, or a "
-            "wider --margin.",
+            "cannot tell": f"The interval {say_interval(gain.low, gain.high)} holds {bound} after all "
+            f"{gain.pairs} planned pairs. Give more --pairs, or a wider --margin.",
         }
         return told[self.finding]
