@@ -242,9 +242,7 @@ def test_what_cannot_act_and_is_named_by_the_study_is_a_warning(settings, closed
 
 def test_what_the_generator_cannot_do_is_no_reason_for_less_load(settings):
     """It lost connections that it does not open again: fewer of them would be lost just the same."""
-    said = (
-        f"the generator failed: 9 connections were closed. Raise how many requests it answers{AGAIN}."
-    )
+    said = f"the generator failed: 9 connections were closed. Raise how many requests it answers{AGAIN}."
     verdict = Verdict(gate=Gate.GENERATOR, blame=Blame.ENVIRONMENT, reason=said)
     failing = replace(window(10, failed=0), failures=Failures(other=9), verdicts=(verdict,))
 
