@@ -312,7 +312,8 @@ def estimate_gain(
     """Return what is expected of one configuration over the default; None before the default was measured.
 
     The most probable kernel, with what experts say, serves to choose by. To say what the best of many is
-    worth, it promises too much, too surely: FIGURES.
+    worth, it promises too much, too surely: on drawn servers 0.045 log points too much, and its 95 % interval
+    held the truth in 83 %. With drawn kernels it was 0.031, and 90 %: an estimate, still, and no proof.
 
     Args:
         space: of the study.
