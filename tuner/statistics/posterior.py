@@ -312,8 +312,10 @@ def estimate_gain(
     """Return what is expected of one configuration over the default; None before the default was measured.
 
     The most probable kernel, with what experts say, serves to choose by. To say what the best of many is
-    worth, it promises too much, too surely: on drawn servers 0.045 log points too much, and its 95 % interval
-    held the truth in 83 %. With drawn kernels it was 0.031, and 90 %: an estimate, still, and no proof.
+    worth, it promises too much, too surely. On 60 drawn servers its best was too high by 0.039 ± 0.006 log
+    points, and its 95 % interval held the truth in 85 %; on 40 where no setting acts by 0.060, and in 75 %.
+    With drawn kernels, and without what a configuration has for itself, it is 0.008 ± 0.006 and 100 %, and
+    0.047 and 95 %.
 
     Args:
         space: of the study.
@@ -329,10 +331,10 @@ def estimate_gain(
 
 def mix_gains(posteriors: Sequence[Posterior], config: Config) -> Speedup:
     """Return the gain of a configuration under kernels that are equally likely."""
-    gains = [each.gain(config) for each in posteriors]
-    logs = np.array([each.log_ratio for each in gains])
-    variance = float(np.mean([each.variance for each in gains]) + np.var(logs))
-    return Speedup(log_ratio=float(logs.mean()), variance=variance)
+    gains = [each.gains([config], is_rough=False) for each in posteriors]
+    logs = np.array([means[0] for means, _ in gains])
+    variances = np.array([covariances[0, 0] for _, covariances in gains])
+    return Speedup(log_ratio=float(logs.mean()), variance=max(0.0, float(variances.mean() + logs.var())))
 
 
 def _key(config: Config) -> Hashable:

