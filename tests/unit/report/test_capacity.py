@@ -73,7 +73,7 @@ def test_the_last_screen_shows_what_default_and_winner_hold() -> None:
 
     default = "450 connections, 150 requests at once, 511 waiting connections, about 355 MiB at most"
     assert f"capacity default {default}" in lines
-    assert any(line.startswith("winner 576 connections, 192 requests at once") for line in lines)
+    assert any(line.startswith("candidate 576 connections, 192 requests at once") for line in lines)
 
 
 def test_the_last_screen_lists_what_is_written_under_its_own_name() -> None:
@@ -95,7 +95,7 @@ def test_a_winner_with_less_is_called_so_wherever_it_is_shown() -> None:
     summary = summary_of(less=True)
 
     shown = " ".join(screen_of(summary).split())
-    assert f"The winner holds less than the default: {LESS}." in shown
+    assert f"The candidate holds less than the default: {LESS}." in shown
     assert "neither exported nor applied without `allow: [capacity]`" in shown
     assert LESS in render_report(summary)
     assert summary_json(summary)["capacity"]["lacks"] == LESS.split("; ")

@@ -167,7 +167,7 @@ def advise(sweep: Sweep) -> str:
 def _say_too_few(sweep: Sweep) -> str:
     """Return that too little was measured to name a value; empty where it was enough."""
     done = sweep.sweeping.blocks
-    return f": {done} of at least {WHOLE_BLOCKS} blocks were measured" if done < WHOLE_BLOCKS else ""
+    return f": {done} of at least {WHOLE_BLOCKS} blocks were measured" if 0 < done < WHOLE_BLOCKS else ""
 
 
 def say_tolerance(sweep: Sweep) -> str:
