@@ -143,8 +143,9 @@ bench-steady: setup ## Measure goodput over the age of a server, of nginx and Ap
 WINDOWS ?= steady.json
 
 .PHONY: bench-faults
-bench-faults: setup ## Break managed runs 300 times at random moments and look whether the hosts are as before
+bench-faults: setup ## Break managed runs 300 times, and play 2,000 sequences of commands, edits, signals and losses
 	@$(BIN)/python -m benchmarks.faults
+	@$(BIN)/python -m benchmarks.faults.sequences
 
 .PHONY: bench-exports
 bench-exports: setup ## Apply ten random winners of each server by all who read exports, and undo them (two hours)

@@ -19,8 +19,18 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from benchmarks.faults.sequences import inside, strike
+
 RUN, TUNER = "benchmarks.faults.run", "tuner"
-PRELOADED = ("benchmarks.faults.run", "tuner.cli", "tuner.cli.host_commands", "tuner.space.schema", "fabric")
+PRELOADED = (
+    "benchmarks.faults.run",
+    "benchmarks.faults.sequences.trial",
+    "tuner.commands.apply",
+    "tuner.cli",
+    "tuner.cli.host_commands",
+    "tuner.space.schema",
+    "fabric",
+)
 POLL_S = 0.02
 CALL = "import sys; from benchmarks.faults.forked import call; call(sys.argv[1:])"
 
@@ -147,6 +157,8 @@ def _become(argv: list[str], environment: dict[str, str], output: str) -> list[s
         os.execve(sys.executable, command, environment)  # noqa: S606 - argv, no shell
     os.environ.clear()
     os.environ.update(environment)
+    if inside.VARIABLE in environment:
+        inside.enter(int(environment[inside.VARIABLE]))
     return argv
 
 
@@ -166,6 +178,8 @@ def main() -> None:
 def call(argv: list[str]) -> None:
     """Run a program's main function, as its own command does."""
     sys.argv = argv
+    if strike.VARIABLE in os.environ:
+        strike.prepare()
     importlib.import_module("tuner.cli" if argv[0] == TUNER else argv[0]).main()
 
 

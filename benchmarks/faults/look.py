@@ -34,13 +34,13 @@ def look_at(host: TestHost, page: str = "/") -> str:
 
 def see(host: TestHost, server: ServerOnHost) -> str:
     """Look at a host, and whether its server has been started since its files were last written."""
-    started_s = [_start_of(pid) for pid in host.processes(server.program.name[:COMM_CHARACTERS])]
+    started_s = [start_of(pid) for pid in host.processes(server.program.name[:COMM_CHARACTERS])]
     written_s = max(((host.root / path).stat().st_ctime for path in server.rewritten), default=0.0)
     is_in_force = bool(started_s) and written_s < min(started_s) + TICK_S
     return f"{look_at(host, server.page)}in force: {'what' if is_in_force else 'not what'} its files say\n"
 
 
-def _start_of(pid: int) -> float:
+def start_of(pid: int) -> float:
     """Return when a process was started, in seconds since the epoch; see proc_pid_stat(5)."""
     booted_s = time.time() - time.clock_gettime(time.CLOCK_BOOTTIME)
     try:

@@ -24,6 +24,7 @@ def apply(machine: PrivateHost, journal: Journal, files: Files, *, study: str = 
     lease.arm([DEMO])
     change(lease, machine, files)
     machine.sh(RESTART)
+    lease.await_confirmation()
 
 
 def take_back(machine: PrivateHost, journal: Journal, *, accepts: bool = False, warn=print) -> None:
@@ -107,6 +108,61 @@ def test_an_edit_before_the_confirmation_is_nobody_elses_than_the_administrators
     assert machine.everything() == edited
 
 
+def test_a_mode_that_somebody_else_has_set_stays(machine: PrivateHost, journal: Journal):
+    apply(machine, journal, CHANGES)
+    machine.sh(f"chmod 600 {CONFIGURATION}; chown 9:9 {CONFIGURATION}")
+    warnings: list[str] = []
+
+    take_back(machine, journal, warn=warnings.append)
+
+    found = machine.read(CONFIGURATION)
+    assert (found.content, found.mode, found.uid, found.gid) == (b"demo 1\n", 0o600, 9, 9)
+    assert any("has changed its mode or owner, which stay" in each for each in warnings)
+    assert find_applied(machine, journal) is None
+
+
+def test_an_apply_that_has_not_come_to_its_end_is_not_confirmed(machine: PrivateHost, journal: Journal):
+    before = machine.everything()
+    lease = Lease(machine, journal=journal, purpose="apply", study="s", watchdog_s=LONG_S)
+    lease.arm([DEMO])
+    change(lease, machine, CHANGES)
+
+    with pytest.raises(TargetError, match="has not come to its end, so it is not confirmed"):
+        confirm(machine, journal)
+
+    lease._heartbeat.stop()
+    take_back(machine, journal)
+    assert machine.everything() == before
+
+
+def test_what_has_no_service_is_confirmed_and_taken_back(machine: PrivateHost, journal: Journal):
+    before = machine.everything()
+    lease = Lease(machine, journal=journal, purpose="apply", study="s", watchdog_s=LONG_S)
+    lease.arm([])
+    change(lease, machine, {SETTING: b"512\n"})
+    lease.await_confirmation()
+
+    confirm(machine, journal)
+
+    take_back(machine, journal)
+    assert machine.everything() == before
+
+
+def test_a_confirmation_that_was_killed_is_finished_by_who_asks_what_was_applied(
+    machine: PrivateHost, journal: Journal
+):
+    before = machine.everything()
+    apply(machine, journal, CHANGES)
+    machine.sh(f"{KILL_BOTH}; touch /var/lib/tuner/apply/confirmed")  # it is killed after this
+
+    applied = find_applied(machine, journal)
+
+    assert applied is not None
+    assert applied.which != "open"
+    take_back(machine, journal)
+    assert machine.everything() == before
+
+
 def test_an_apply_that_waits_to_be_confirmed_is_taken_back_at_once(machine: PrivateHost, journal: Journal):
     before = machine.everything()
     apply(machine, journal, CHANGES)
@@ -164,7 +220,10 @@ def test_what_was_confirmed_elsewhere_is_not_taken_back_by_a_copy_of_its_origina
         with pytest.raises(TargetError, match=r"has lost what it knew"):
             Lease(machine, journal=journal, study="another").arm([DEMO])
         assert machine.everything() == applied
-        confirm(machine, journal)
+        warnings: list[str] = []
+        confirm(machine, journal, warnings.append)
+        (aside,) = journal.directory.glob("*.journal.*")
+        assert str(aside) in "".join(warnings)
 
     assert machine.everything() == applied
     assert not list(journal.directory.glob("*.journal"))

@@ -67,6 +67,21 @@ def test_everything_comes_back(machine: PrivateHost, journal: Journal):
     assert restore_host(machine, journal) == ()
 
 
+def test_a_limit_that_a_restart_would_lose_is_named_before_the_first_change(
+    machine: PrivateHost, journal: Journal, monkeypatch: pytest.MonkeyPatch
+):
+    # As root in a container may be: hard limits can be lowered, and not raised again.
+    weak = ("setpriv", "--bounding-set=-sys_resource", "--inh-caps=-sys_resource")
+    entrance = (*machine.entrance, "prlimit", "--nofile=1000:1000", *weak)
+    monkeypatch.setattr(PrivateHost, "entrance", entrance)
+    lease = Lease(machine, journal=journal, study="a study", watchdog_s=LONG_S)
+
+    warnings = lease.arm((DEMO,))
+
+    assert any("demo: a restart loses these limits" in each and "--nofile" in each for each in warnings)
+    lease.restore()
+
+
 def test_exactly_the_given_files_differ_from_the_originals(machine: PrivateHost, journal: Journal):
     before = machine.everything()
     lease = armed(machine, journal)

@@ -106,6 +106,19 @@ def test_the_next_run_puts_back_what_the_target_has_lost_and_begins(machine: Pri
     assert machine.read(CONFIGURATION).content == b"demo 1\n"
 
 
+def test_a_machine_that_has_lost_the_keeper_alone_is_put_back_from_anywhere(
+    machine: PrivateHost, state: Path, tmp_path: Path
+):
+    before = machine.everything()
+    abandoned(machine, state)
+    machine.sh(f"{KILL_BOTH}; rm /var/lib/tuner/keeper; echo '0.01 10 5' > /var/lib/tuner/run/ticking")
+
+    with Journal(tmp_path / "colleague") as colleague:
+        assert set(restore_host(machine, colleague)) >= set(CHANGES)
+
+    assert machine.everything() == before
+
+
 def test_the_second_way_overwrites_nobodys_edits(machine: PrivateHost, state: Path):
     abandoned(machine, state)
     machine.sh(f"{KILL_BOTH}; rm -r /var/lib/tuner; echo demo of the operator > {CONFIGURATION}")

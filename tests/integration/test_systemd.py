@@ -146,7 +146,7 @@ def test_what_is_applied_outlives_a_restart_once_it_was_confirmed(
         lease.arm(target.services, urls=(target.url,))
         lasting = {SYSCTL_FILE: f"{SOMAXCONN} = 5000\n".encode()}
         with target.held_by(lease), target.deploy(config, files={**target.files(config), **lasting}):
-            pass
+            lease.await_confirmation()
         assert web.show_unit("tuner-watchdog-apply", "ActiveState") == "active"
         confirm(target.host, journal)
 

@@ -38,6 +38,8 @@ def changed(
     lease.arm([DEMO])
     lease.note_changed(machine.run_all((lease.command_to_change(CHANGES),)))
     machine.sh(RESTART)
+    if purpose == "apply":
+        lease.await_confirmation()
     return lease
 
 
@@ -231,6 +233,31 @@ def test_a_container_that_was_restarted_is_put_back_although_the_boot_is_the_sam
 
     assert machine.everything() == before
     assert restore_host(machine, journal) == ()
+
+
+def test_an_apply_whose_controller_dies_before_it_is_in_force_is_taken_back_at_once(
+    machine: PrivateHost, journal: Journal
+):
+    before = machine.everything()
+    lease = Lease(machine, journal=journal, purpose="apply", study="s", watchdog_s=LONG_S)
+    lease.arm([DEMO])
+    lease.note_changed(machine.run_all((lease.command_to_change(CHANGES),)))
+    lease._heartbeat.stop()
+    assert machine.sh("cat /var/lib/tuner/apply/ticking") == "6 20 30\n"
+    machine.sh("cd /var/lib/tuner/apply; echo '0.05 5 1' > ticking; read -r _ pid < watchdog; kill -9 $pid")
+
+    wait_until_back(machine, before)
+
+    assert "no heartbeat of the controller" in machine.log()
+
+
+def test_a_watchdog_ends_when_somebody_has_removed_what_it_watches(machine: PrivateHost, journal: Journal):
+    lease = changed(machine, journal, watchdog_s=LONG_S)
+    lease._heartbeat.stop()
+
+    machine.sh("read -r _ pid < /var/lib/tuner/run/watchdog; rm -r /var/lib/tuner; kill -9 $pid")
+
+    wait_until(lambda: "keeper" not in machine.sh("cat /proc/[0-9]*/cmdline | tr '\\0' ' '; true"))
 
 
 def test_an_apply_that_nobody_confirms_is_taken_back(machine: PrivateHost, journal: Journal):

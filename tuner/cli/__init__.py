@@ -88,12 +88,15 @@ def main() -> NoReturn:
 def _run() -> int:
     """Run what was typed and return its exit code. Raises UsageError for what typer refuses."""
     try:
-        return int(app(standalone_mode=False) or 0)
+        code = int(app(standalone_mode=False) or 0)
     except WrongInput as error:
         if error.ctx is not None and error.message == error.ctx.get_help():  # nothing was typed
             say(error.message)
             return error.exit_code
         raise explain_input(error) from error
+    if code == INTERRUPTED:  # what typer makes of it; the commands themselves end by SystemExit
+        raise KeyboardInterrupt
+    return code
 
 
 def _call(action: Callable[[], int | None]) -> int:

@@ -21,7 +21,7 @@ MEANINGS = {
     RestoreFailed.exit_code: "Originals could not be put back.",
     FAULT: "tuner itself failed, or its output could not be written; this says nothing of the study.",
     CANNOT_TELL: "The planned pairs of a gate or a verification do not decide.",
-    INTERRUPTED: "Interrupted; everything is as it was.",
+    INTERRUPTED: "Interrupted; what a run or an apply changed is put back.",
 }
 """As the man page has them."""
 

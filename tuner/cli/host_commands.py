@@ -1,5 +1,7 @@
 """The commands on a host: put a winner into service, keep it, put originals back."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -13,6 +15,21 @@ from tuner.interrupts import signals_interrupt
 
 if TYPE_CHECKING:
     from tuner.study import Study
+
+APPLIES = "What was changed is back, or the host puts it back by itself."
+CONFIRMS = "It may be confirmed or not. Run it again."
+RESTORES = "What has begun there comes to its end. Run it again to see whether all is back."
+
+
+@contextmanager
+def _told_when_stopped(place: str, told: str) -> Iterator[None]:
+    """Let signals interrupt, and say what becomes of the host."""
+    with signals_interrupt():
+        try:
+            yield
+        except KeyboardInterrupt:
+            say(f"{place}: {told}")
+            raise
 
 
 def apply(  # noqa: PLR0913, PLR0917 - the command's options
@@ -36,7 +53,7 @@ def apply(  # noqa: PLR0913, PLR0917 - the command's options
     settings = read_study(study)
     place = host or settings.target.host
     if undo:
-        with signals_interrupt():
+        with _told_when_stopped(place, RESTORES):
             _undo(settings, place, accepts=accept, is_dry=dry_run, yes=yes, as_json=as_json)
         return
     from tuner.commands.apply import apply_winner, plan_change
@@ -52,7 +69,7 @@ def apply(  # noqa: PLR0913, PLR0917 - the command's options
         return
     if not yes:
         agree_to_apply(settings, place)
-    with signals_interrupt():
+    with _told_when_stopped(place, APPLIES):
         applied = apply_winner(reading, host_name=host, url=url, confirm_within_s=within_s)
     for warning in applied.warnings:
         say(warning)
@@ -103,7 +120,7 @@ def confirm(
     from tuner.restore.journal import open_journal
     from tuner.restore.recovery import confirm as confirm_host
 
-    with signals_interrupt(), open_journal() as journal:
+    with _told_when_stopped(host, CONFIRMS), open_journal() as journal:
         confirm_host(plugins.make_host(host), journal, say)
     if as_json:
         print_json({"host": host, "kept": True})
@@ -126,7 +143,7 @@ def restore(
 
     target = plugins.make_host(host)
     let_go: tuple[str, ...] = ()
-    with signals_interrupt(), open_journal() as journal:
+    with _told_when_stopped(host, RESTORES), open_journal() as journal:
         try:
             restored = restore_host(target, journal, say)
         except RestoreFailed as error:
@@ -138,4 +155,4 @@ def restore(
                 say(sentence)
         restored = (*restored, *remove_tokens(target))
     print_files(restored, as_json=as_json, host=host, accepted=list(let_go))
-    say(f"{len(restored)} originals put back." if restored else "Nothing to restore.")
+    say(f"{len(restored)} originals put back." if restored or let_go else "Nothing to restore.")

@@ -134,7 +134,7 @@ def apply_winner(
         try:
             lease.arm(target.services, urls=target.urls, files=target.files_read)
             with target.held_by(lease), target.deploy(change.config, files=files):
-                pass
+                lease.await_confirmation()
         except BaseException:
             with uninterrupted():
                 lease.restore()

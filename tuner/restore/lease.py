@@ -39,16 +39,19 @@ class Lease:
         Args:
             host: the target.
             journal: the controller's own originals.
-            purpose: `run`: the watchdog waits for heartbeats; `apply`: for `confirm`.
+            purpose: `run`, or `apply`, which ends when it is confirmed.
             study: its name, for whoever finds the target taken.
-            watchdog_s: seconds after which the target puts everything back by itself.
+            watchdog_s: seconds after which the target puts everything back by itself: without a heartbeat,
+                or once an apply is in force without `confirm`.
         """
         self._host = host
         self._keeper = Keeper(host)
         self._journal = journal
         self._purpose = purpose
         self._study = study
-        self._watchdog_s = watchdog_s
+        self._confirm_within_s = watchdog_s
+        # Until an apply is in force, its controller has to live as that of a run.
+        self._watchdog_s = watchdog_s if purpose == "run" else min(watchdog_s, requests.DEFAULT_WATCHDOG_S)
         self._session = secrets.token_hex(8)
         self._heartbeat: Heartbeat | None = None
         self._in_place: dict[PurePosixPath, bytes | None] = {}
@@ -103,10 +106,19 @@ class Lease:
         LOG.info("%s: taken for %s, watchdog after %g s", self._host.name, self._purpose, self._watchdog_s)
         self._has_begun = True
         self._refuse_changed(files or {})
-        if self._purpose == "run":
-            self._heartbeat = Heartbeat(self._beat, every_s=self._watchdog_s / BEATS)
-            self._heartbeat.start()
+        self._heartbeat = Heartbeat(self._beat, every_s=self._watchdog_s / BEATS)
+        self._heartbeat.start()
         return tuple(f"{self._host.name}: {warning}" for warning in reply.get("warning", []))
+
+    def await_confirmation(self) -> None:
+        """Let the target wait for `confirm`, and for no heartbeat: what was applied is in force.
+
+        Raises TargetError.
+        """
+        self.check_alive()
+        if self._heartbeat is not None:
+            self._heartbeat.stop()
+        self._keeper.require(requests.readiness(self._purpose, self._session, self._confirm_within_s))
 
     def command_to_change(self, files: Files) -> Command:
         """Return the command that makes exactly these files differ from the originals.
@@ -185,11 +197,11 @@ class Lease:
         )
         try:
             reply = self._keeper.ask(command, warn)
-            if reply is None or "lost" in reply:
+            if "lost" in reply:
                 if not self._has_begun:
                     return ()  # it was never armed, so nothing was changed
                 self._keeper.give_back(self._journal.read(self._host.name), takes_back=True)
-                reply = self._keeper.ask(command, warn) or {}
+                reply = self._keeper.ask(command, warn)
         except TargetError as error:
             told = (
                 f"Unless that was done, its watchdog puts the originals back {self._watchdog_s:.0f} s after "
@@ -230,7 +242,7 @@ class Lease:
         record = self._journal.read(self._host.name)
         kept = [each for each in record.originals if each.path in record.written.keys() - self._foreign]
         there = self._host.look([original.path for original in kept])
-        differing = [str(each.path) for each in kept if there.read(each.path) != each.state]
+        differing = [str(each.path) for each in kept if there.read(each.path).content != each.state.content]
         if differing:
             verb = "differs" if len(differing) == 1 else "differ"
             told = f"it says that all is back, but {', '.join(differing)} {verb}. The originals are kept in"

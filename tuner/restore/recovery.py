@@ -67,8 +67,6 @@ def accept_host(
             keeper.give_back(record)
     for purpose in PURPOSES:
         reply = keeper.ask(_long_step("accept", purpose, controller_name(journal, host)), warn)
-        if reply is None:
-            break
         back += paths_back(reply)
         kept = dict(line.partition("\t")[::2] for line in reply.get("kept", []))
         for trouble in reply.get("trouble", []):
@@ -176,15 +174,24 @@ class LastApply:
 def confirm(host: Host, journal: Journal, warn: Callable[[str], None] = ignore) -> None:
     """Keep what was applied, from wherever; this side's copies of its originals are given up.
 
+    Where the host has lost its own, they are set aside here.
+
     Raises TargetError when it was taken back already, or nothing was applied.
     """
     keeper = Keeper(host)
     applied = _records_of_applies(host, journal)
-    if not any(keeper.has_lost_apply(record) for record in applied.values()):
+    is_lost = any(keeper.has_lost_apply(record) for record in applied.values())
+    if not is_lost:
         for warning in _installed(keeper).require(requests.step("confirm", "apply")).get("warning", []):
             warn(f"{host.name}: {warning}")
     for name in applied:
-        journal.discard(name)
+        if is_lost:
+            warn(
+                f"{host.name}: it has lost the originals. Nothing can undo this; copies are in "
+                f"{journal.set_aside(name)}."
+            )
+        else:
+            journal.discard(name)
 
 
 def find_applied(host: Host, journal: Journal) -> LastApply | None:
@@ -294,8 +301,6 @@ def _restore_by_hand(
         except RestoreFailed as error:
             troubles.append(str(error))
             continue
-        if reply is None:
-            break
         back += paths_back(reply)
     if troubles:
         raise RestoreFailed(" ".join(troubles))

@@ -23,7 +23,7 @@ import sys
 from tuner import plugins
 from tuner.cli import main
 
-def fail():
+def fail(*_):
     raise ZeroDivisionError("nobody foresaw it")
 
 plugins.list_adapters = fail
@@ -38,6 +38,7 @@ prepare_streams()
 print(open("/dev/null").fileno())
 sys.exit(sys.stdin.isatty() + len(sys.stdin.read()))
 """
+PLACE = "import tuner.restore.recovery; tuner.restore.recovery.restore_host"
 TUNER = str(Path(sys.executable).with_name("tuner"))
 FAULT, INTERRUPTED = 5, 130
 
@@ -51,6 +52,15 @@ def call(
         [*through, *command], env={**os.environ, **(variables or {})}, capture_output=True, text=True,
         check=False,
     )  # fmt: skip
+
+
+def test_a_command_that_is_interrupted_says_what_becomes_of_the_host(tmp_path: Path):
+    program = FAULTY.replace("ZeroDivisionError", "KeyboardInterrupt").replace("plugins.list_adapters", PLACE)
+    stopped = call(sys.executable, "-c", program, "restore", variables={"TUNER_STATE": str(tmp_path)})
+
+    assert stopped.returncode == INTERRUPTED
+    assert "local: What has begun there comes to its end." in stopped.stderr
+    assert "tuner: stopped." in stopped.stderr
 
 
 def test_the_libraries_of_a_command_start_no_threads():

@@ -51,7 +51,7 @@ def test_the_targets_word_is_not_enough_when_a_file_reads_differently(tmp_path: 
         lease = Lease(host, journal=journal, study="s")
         lease.arm([])
         lease.command_to_change({CONF: b"two\n"})
-        host.files[CONF] = FileState(content=b"one\n", mode=0o600, uid=0, gid=0)
+        host.files[CONF] = FileState(content=b"two\n", mode=0o644, uid=0, gid=0)
 
         with pytest.raises(RestoreFailed, match=r"says that all is back, but /etc/nginx/nginx\.conf differs"):
             lease.restore()

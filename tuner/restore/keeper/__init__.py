@@ -10,7 +10,7 @@ from tuner.errors import TargetError
 from tuner.ports import Command, Completed, Host
 from tuner.restore.journal import HostRecord
 from tuner.restore.keeper import requests
-from tuner.restore.keeper.replies import NOT_INSTALLED, Reply, needs_installation, read_reply
+from tuner.restore.keeper.replies import Reply, needs_installation, read_reply
 
 LOOK_TIMEOUT_S = 5.0
 NOTHING, PRESENT, ADOPTED = "nothing", "present", "adopted"
@@ -53,14 +53,12 @@ class Keeper:
         """Run one step and return its reply. Raises as `read_reply` does."""
         return read_reply(self.host.name, self.send(request))
 
-    def ask(self, request: Command, warn: Callable[[str], None] = ignore) -> Reply | None:
-        """Run one step and return its reply, or None when there is no keeper. Raises as `read_reply` does."""
-        completed = self.send(request)
-        if completed.returncode in NOT_INSTALLED:
-            return None
-        if needs_installation(completed):  # it was damaged
-            completed = self.send_whole(request)
-        reply = read_reply(self.host.name, completed)
+    def ask(self, request: Command, warn: Callable[[str], None] = ignore) -> Reply:
+        """Run one step and return its reply. Raises as `read_reply` does.
+
+        Where the keeper itself is gone or damaged, what it kept may still be there: it is installed first.
+        """
+        reply = read_reply(self.host.name, self.send_whole(request))
         for warning in reply.get("warning", []):
             warn(f"{self.host.name}: {warning}")
         return reply

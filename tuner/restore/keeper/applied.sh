@@ -1,11 +1,22 @@
 # What was applied: confirm it, say what it is, and take it back. Each apply has its own originals.
 
+ready() { # SESSION TICK_S TICKS RETRY_S: what was applied is in force, and may be confirmed until then
+    take_lock 30
+    require_session "$1"
+    require_number "$3"
+    printf '%s %s %s\n' "$2" "$3" "$4" > "$state/ticking.new" && sync "$state/ticking.new" &&
+        mv -f "$state/ticking.new" "$state/ticking" && true > "$state/ready" && sync "$state/ready" "$state" ||
+        fail "$FAILED" "$state: cannot be written. Make room."
+}
+
 confirm() {
     take_lock 300
     if [ ! -e "$state/session" ] && [ ! -e "$state/confirmed" ]; then
         read_word why "$state/ended"
         fail "$ENDED" "Nothing waits to be confirmed${why:+ (${why#* })}. Run: tuner apply"
     fi
+    [ -e "$state/ready" ] || [ -e "$state/confirmed" ] ||
+        fail "$ENDED" 'The apply has not come to its end, so it is not confirmed. Wait for it, or run: tuner restore'
     for entry in "$journal"/[0-9]*; do
         [ -e "$entry" ] && read_entry "$entry" && is_changed_since "$entry" || continue
         warn "$real was changed after it was applied. It stays as it is, and an undo will refuse to overwrite it."
@@ -24,12 +35,18 @@ finish_confirm() { # any time again, wherever it was killed
         rm -rf "$home/applied/new"
         mkdir -p "$home/applied/new" && cp -r "$state/owner" "$state/ended" "$state/services" "$home/applied/new" &&
             { [ ! -e "$state/urls" ] || cp "$state/urls" "$home/applied/new"; } &&
-            sync "$home/applied/new"/* "$home/applied/new/services"/* "$home/applied/new" 2> /dev/null ||
+            sync_all "$home/applied/new"/* "$home/applied/new/services"/* "$home/applied/new" ||
             fail "$FAILED" "$home: has no room. What was applied is confirmed. Make room, and confirm again."
         mv -T "$journal" "$home/applied/new/journal" && sync "$home/applied/new" "$state"
     fi
     settle_applied
     finish
+}
+
+sync_all() { # PATH…: those that are there
+    for file in "$@"; do
+        [ ! -e "$file" ] || sync "$file" || return
+    done
 }
 
 settle_applied() { # → last: the number of what was applied last, or nothing
@@ -84,9 +101,9 @@ both_versions() { # after read_entry: of a file or setting that is neither the o
 }
 
 find_applied() { # → which: open, NUMBER or nothing; state journal: its; earlier: how many were applied before
-    settle_applied
+    if [ -e "$state/owner" ] && [ -e "$state/confirmed" ]; then finish_confirm; else settle_applied; fi
     earlier=$(ls -d "$home/applied"/[0-9]* 2> /dev/null | wc -l)
-    if [ -e "$state/owner" ] && [ ! -e "$state/confirmed" ] && [ -n "$(ls "$journal" 2> /dev/null)" ]; then
+    if [ -e "$state/owner" ] && [ -n "$(ls "$journal" 2> /dev/null)" ]; then
         which=open # it waits to be confirmed, or could not be put back
     else
         which=$last

@@ -33,7 +33,7 @@ refuse_others() {
         if [ ! -e "$state/session" ] && [ -z "$(ls "$state/journal" 2> /dev/null)" ]; then
             # Killed before anything was changed, or after everything was back.
             (journal=$state/journal purpose=$other && finish)
-        elif watchdog_lives && [ -e "$state/session" ] && [ "$other" = apply ]; then
+        elif watchdog_lives && [ -e "$state/session" ] && [ -e "$state/ready" ]; then
             fail "$BUSY" "An apply waits for \`tuner confirm\`: $(describe_owner). Confirm or restore it."
         elif watchdog_lives && [ -e "$state/session" ]; then
             fail "$BUSY" "Another tuner is at work: $(describe_owner). Wait for its end, or end it."
@@ -46,7 +46,8 @@ refuse_others() {
 }
 
 write_plan() { # what the request says, on disk
-    rm -rf "$state/services" "$state/urls" "$journal" "$state/confirmed" "$state/restarted" "$state/ended"
+    rm -rf "$state/services" "$state/urls" "$journal" "$state/ready" "$state/confirmed" "$state/restarted" \
+        "$state/ended"
     for old in "$state"/arming.*; do
         [ "$old" = "$request" ] || rm -f "$old"
     done
@@ -133,6 +134,14 @@ write_whether_it_runs() { # FILE
     elif [ -n "$pid" ] && [ -d "/proc/$pid" ]; then
         keep_manner "$pid"
     fi >> "$1"
+    warn_of_limits "$1"
+}
+
+warn_of_limits() { # FILE: which limits a restart loses, for who may not set them here
+    read_service "$1"
+    # shellcheck disable=SC2086 - words
+    lost=$(/bin/sh -c "$TRY_LIMITS" try $limits 9>&-)
+    [ -z "$lost" ] || warn "${1##*/}: a restart loses these limits, which cannot be set here: $lost"
 }
 
 wait_until_settled() { # NAME: what is just starting would be taken for stopped, and stopped in the end

@@ -70,15 +70,14 @@ clean() { # after enter: a write that was killed leaves its temporary file, or w
     fi
 }
 
-overwrite() { # REAL SOURCE MODE UID GID: in the blocks that it has; for a full disk
+overwrite() { # REAL SOURCE: in the blocks that it has; for a full disk
     enter "$1" && [ -f "$name" ] && [ ! -L "$name" ] || return
     exec 4<> "$name" || return
     [ "$(readlink /proc/self/fd/4)" = "$1" ] && [ "$(stat -L -c %h /proc/self/fd/4)" = 1 ] || return
     # Half an original would be worse than none.
     [ "$(wc -c < "$2")" -le "$(($(stat -L -c '%b * %B' /proc/self/fd/4)))" ] || return
     dd if="$2" of=/proc/self/fd/4 bs=65536 conv=notrunc status=none &&
-        truncate -s "$(wc -c < "$2")" /proc/self/fd/4 &&
-        chown "$4:$5" /proc/self/fd/4 && chmod "$3" /proc/self/fd/4 && sync /proc/self/fd/4
+        truncate -s "$(wc -c < "$2")" /proc/self/fd/4 && sync /proc/self/fd/4
 }
 
 remove() { # REAL IS_OURS

@@ -40,7 +40,7 @@ main() {
     shift 2
     case $step in
         arm | change | activate | beat | restore | accept | adopt) "$step" "$@" ;;
-        confirm | applied | undo | knows | status | boot | watch | guard | nap | words) "$step" "$@" ;;
+        ready | confirm | applied | undo | knows | status | boot | watch | guard | nap | words) "$step" "$@" ;;
         *) echo "The keeper has no step $step." >&2; exit "$REFUSED" ;;
     esac
     ended=$?

@@ -127,6 +127,11 @@ def checksum(content: bytes | None) -> str:
     return ABSENT if content is None else hashlib.sha256(content).hexdigest()
 
 
+def readiness(purpose: str, session: str, confirm_within_s: float) -> Command:
+    """Return the command that lets what was applied wait for `confirm` so long."""
+    return step("ready", purpose, session, *_ticking(confirm_within_s).split())
+
+
 OF_CONTROLLER: Final = frozenset({"purpose", "session", "identity"})
 """Words of a plan that a target is not sent."""
 

@@ -84,6 +84,7 @@ restore_files() { # → troubles: how many; foreign: of these, other people's; w
                 wrote=yes
                 log "put back $real"
                 printf 'back\t%s\n' "$real"
+                ! is_handed_on || warn "$real: somebody else has changed its mode or owner, which stay."
             else
                 ! is_foreign "$entry" || foreign=$((foreign + 1))
                 complain_at_last "$real" "${said:-it was written, and reads differently}; $(original_of "$entry")"
@@ -126,19 +127,24 @@ bring_back() { # ENTRY, after read_entry
         setting) value_of "$1/content" > "$real" ;;
         absent) (remove "$real" is_not_foreign) ;;
         file)
-            (replace "$real" "$1/content" "$1/content" is_not_foreign)
+            like=$1/content
+            ! is_handed_on || like=$real
+            (replace "$real" "$1/content" "$like" is_not_foreign)
             case $? in
                 0) ;;
                 "$FOREIGN") return 1 ;; # the second attempt says so
                 *)
                     # Killed in the middle, it would be taken for somebody else's. A rename needs no room.
                     [ -e "$1/overwriting" ] || { mv -fT "$1/after" "$1/overwriting" && sync "$1"; }
-                    # shellcheck disable=SC2086 - three words
-                    (overwrite "$real" "$1/content" $owner)
+                    (overwrite "$real" "$1/content")
                     ;;
             esac
             ;;
     esac
+}
+
+is_handed_on() { # after read_entry: tuner changes neither mode nor owner, so somebody else has
+    [ "$kind" = file ] && [ -f "$real" ] && [ "$(stat -c '%a %u %g' -- "$real")" != "$owner" ]
 }
 
 value_of() { # CONTENT, after read_entry: what the kernel takes for it; of choices it shows all, the one in force in brackets
@@ -190,7 +196,7 @@ finish() { # the journal goes first, the owner last; killed in between, it is do
     end_watchdog
     rm -rf "$state/journal.done" "$state/services"
     rm -f "$state/urls" "$state/ticking" "$state/beat" "$state/boot_id" "$state/said" "$state/restarted" \
-        "$state/confirmed" "$state/reserve" "$state/session" "$state/plan" "$state"/incoming.*
+        "$state/ready" "$state/confirmed" "$state/reserve" "$state/session" "$state/plan" "$state"/incoming.*
     rm -f "$state/owner" "$state/adopted"
     sync "$state"
 }

@@ -6,11 +6,12 @@
 #   change run|apply SESSION HEAD SIZE       keep originals, then write; the request is on stdin
 #   activate run|apply SESSION VERB NAME     check, restart or reload a service
 #   activate run|apply SESSION units         let systemd read its units again
-#   beat run SESSION NUMBER                  the controller is alive
+#   beat run|apply SESSION NUMBER            the controller is alive
 #   restore run|apply session SESSION        put everything back, as the one who armed
 #   restore run|apply hand CONTROLLER        put everything back, by hand
 #   accept run|apply CONTROLLER              the same, and let go of what cannot be put back
 #   adopt run|apply SUM SESSION HEAD SIZE    take the controller's copy of what this machine has lost; on stdin
+#   ready apply SESSION TICK TICKS RETRY     what was applied is in force: wait for confirm, not for the controller
 #   confirm apply, applied apply SUM         keep what was applied; say what was, and what changed since
 #   undo apply WHICH [accept]                take it back; accept: leave what somebody has changed since
 #   knows run|apply SESSION                  whether that session began here
@@ -32,7 +33,7 @@
 #   beat, ticking                            the heartbeat; how the watchdog counts
 #   services/NAME, urls                      what has to run and to answer as before
 #   reserve                                  room for restoring on a full disk
-#   confirmed, ended, restarted              the apply was confirmed; why the session ended; services are done
+#   ready, confirmed, ended, restarted       the apply is in force; was confirmed; why the session ended; services are done
 #   adopted                                  the session whose originals came back from the controller
 # Of all purposes:
 #   applied/NUMBER                           what was confirmed: its journal, services, urls and owner, each apply's own
@@ -61,6 +62,7 @@ READ_END='exec < "$1" && [ -f /proc/self/fd/0 ] && [ "$(stat -L -c %h /proc/self
 # A limit that cannot be set here keeps nothing from starting.
 ENTER='for file in $1; do echo $$ > "$file"; done; for limit in $2; do prlimit --pid $$ "$limit"; done 2> /dev/null
     shift 2; exec "$@"'
+TRY_LIMITS='for limit; do prlimit --pid $$ "$limit" 2> /dev/null || echo "$limit"; done'
 SAID_BYTES=65536
 FOUND='ran\|along\|directory\|mask\|limits\|groups\|ids\|environment'
 SYSTEMD_UNIT=/etc/systemd/system/tuner-restore.service

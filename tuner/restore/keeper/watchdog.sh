@@ -48,7 +48,7 @@ watch() { # [again]: two processes, each of which goes on without the other; set
     survive_failed_forks watch
     { echo -1000 > "/proc/$$/oom_score_adj"; } 2> /dev/null
     trap : HUP
-    while :; do
+    while [ -e "$state/owner" ]; do
         /bin/sh "$program" guard "$purpose" && break
         log 'the watchdog was killed; it goes on'
         sleep 1 8>&-
@@ -77,9 +77,8 @@ guard() { # counts its own ticks, so neither a step of the clock nor a suspended
     survive_failed_forks guard
     trap : HUP
     { printf '%s %s\n' "$PPID" "$$" > "$state/watchdog"; } 2> /dev/null
-    read -r tick_s ticks retry_s < "$state/ticking" || ticks=''
     quiet=0 seen=''
-    while [ -n "$ticks" ] && [ -e "$state/owner" ]; do
+    while [ -e "$state/owner" ] && { read -r tick_s ticks retry_s < "$state/ticking"; } 2> /dev/null; do
         if [ ! -e "$state/session" ]; then
             sleep "$retry_s" 8>&-
             (restore_again)
@@ -111,8 +110,8 @@ fire() { # in a process of its own: the lock ends with it
     [ -e "$state/session" ] || return
     look_at_heart
     [ "$heard" = "$seen" ] || return # it came in the last moment
-    case $purpose in
-        apply) restore_all 'it was not confirmed in time' ;;
+    case $purpose$(ls "$state/ready" 2> /dev/null) in
+        apply?*) restore_all 'it was not confirmed in time' ;;
         *) restore_all "no heartbeat of the controller for $ticks ticks of $tick_s s" ;;
     esac > /dev/null
 }
