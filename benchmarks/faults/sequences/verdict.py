@@ -10,7 +10,7 @@ from benchmarks.faults.sequences.world import Ended, World
 
 REFUSED = (2, 3)
 NOT_BACK = 4
-PATIENCE_S = 3.0
+PATIENCE_S = 8.0
 
 
 def judge(world: World, ended: Ended | None = None) -> Iterator[str]:
