@@ -215,8 +215,14 @@ class World:
     def restart(self) -> None:
         """Cut the host's power, and start it again."""
         self.host = self.bed.restart(self.host)
+        self.show_python()
         self.await_quiet()
         self.slow_watchdogs()
+
+    def show_python(self) -> None:
+        """Let a tuner on the host find what this machine's Python is made of, which may be in a home."""
+        if self.is_local:
+            self.host.run(["umount", "/root"])
 
     def runs(self) -> bool:
         """Check whether the units run that ran; without systemd there are none."""
@@ -286,9 +292,7 @@ def open_world(
             folder=Path("/srv/tuner") if is_local else folder,
             output=folder / "output", truth=look.scan(host, tuned.folder),
         )  # fmt: skip
-        if is_local:
-            # What this machine's Python is made of may be in its home.
-            host.run(["umount", "/root"])
+        world.show_python()
         there = world.there(world.folder)
         shutil.copytree(template / "study.study", there / "study.study")
         shutil.copy(template / "study.yaml", there)
