@@ -202,7 +202,9 @@ def test_an_undo_that_is_killed_is_brought_to_its_end_by_the_watchdog(machine: P
     assert machine.everything() == before
 
 
-@pytest.mark.parametrize("loss", ["true", "rm /var/lib/tuner/keeper", "rm -r /var/lib/tuner"])
+@pytest.mark.parametrize(
+    "loss", ["true", "rm /var/lib/tuner/keeper", "rm -r /var/lib/tuner/apply", "rm -r /var/lib/tuner"]
+)
 def test_what_was_confirmed_elsewhere_is_not_taken_back_by_a_copy_of_its_originals(
     machine: PrivateHost, journal: Journal, tmp_path: Path, loss: str
 ):

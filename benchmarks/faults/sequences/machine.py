@@ -322,10 +322,13 @@ class Sequences(RuleBasedStateMachine):
         there = verdict.fingerprint(self.world)
         copies = [*look.copies_on(self.world.host), *look.copies_here(self.world.controllers)]
         for path in {*there, *self.world.truth}:
-            if not any(
-                each.path == path and each.is_live and each.state == self.world.truth.get(path)
+            kept = [
+                each.state.content if each.state else None
                 for each in copies
-            ):
+                if each.path == path and each.is_live
+            ]
+            wanted = self.world.truth.get(path)
+            if (wanted.content if wanted else None) not in kept:
                 if path in there:
                     self.world.truth[path] = there[path]
                 else:

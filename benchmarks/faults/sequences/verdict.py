@@ -21,7 +21,7 @@ def judge(world: World, ended: Ended | None = None) -> Iterator[str]:
     for path in sorted({*there, *world.truth}):
         if path not in look.OWN and not (path == look.SETTING and world.is_value_free):
             yield from _judge_path(path, there.get(path), world.truth.get(path), copies)
-    if not any(each.is_live for each in on_host):
+    if not world.is_taken and not any(each.is_live for each in on_host):
         yield from _judge_rest(world, there)
     if world.serves:
         yield from _judge_service(world, ended)

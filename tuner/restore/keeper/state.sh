@@ -196,5 +196,5 @@ has_systemd() {
 }
 
 is_finished() { # SESSION, when it is not the one that has this machine
-    grep -qsxF -e "$1" "$state/sessions"
+    grep -qsxF -e "$1" "$state/sessions" || grep -qs "^$1 it was confirmed" "$home"/applied/[0-9]*/ended
 }
