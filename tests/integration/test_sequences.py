@@ -9,22 +9,36 @@ from pathlib import Path
 import pytest
 
 from benchmarks.faults.sequences.__main__ import play
+from benchmarks.faults.sequences.servers import SERVERS
 from benchmarks.faults.sequences.world import template
 
-SEED = 20
-SEQUENCES = 8
-STEPS = 4
+SEED = 60
+SEQUENCES, STEPS = 8, 4
+OTHERS = sorted(SERVERS.keys() - {"nginx"})
 
 
 @pytest.fixture(scope="module")
-def folder() -> Iterator[Path]:
+def nginx() -> Iterator[Path]:
     with template() as made:
         yield made
 
 
-@pytest.mark.parametrize("number", range(3))
-def test_no_sequence_loses_an_edit_or_a_site(folder: Path, number: int):
-    played, trouble = play("nginx", folder, SEED * 3 + number, STEPS, SEQUENCES, shrinks=False)
+@pytest.mark.parametrize("number", range(3), ids=["local", "systemd", "ssh"])
+def test_no_sequence_loses_an_edit_or_a_site(nginx: Path, number: int):
+    require_none("nginx", nginx, SEED + number)
+
+
+@pytest.mark.more
+@pytest.mark.parametrize("server", OTHERS)
+def test_no_sequence_loses_an_edit_or_a_site_of_another_server(server: str):
+    with template(SERVERS[server]) as made:
+        for number in range(3):
+            require_none(server, made, SEED + number)
+
+
+def require_none(server: str, folder: Path, seed: int) -> None:
+    """Play some sequences, and fail with the first that broke a rule."""
+    played, trouble = play(server, folder, seed, STEPS, SEQUENCES, shrinks=False)
 
     assert not trouble
     assert played >= SEQUENCES

@@ -38,7 +38,7 @@ def play(name: str, folder: Path, number: int, steps: int, count: int, *, shrink
     Played.template = folder
     Played.tuned = SERVERS[name]
     Played.is_local = number % 3 == 0
-    Played.has_systemd = number % 4 == 1
+    Played.has_systemd = number % 6 in {1, 3}
     phases = (Phase.generate, Phase.shrink) if shrinks else (Phase.generate,)
     how = settings(
         max_examples=count, stateful_step_count=steps, deadline=None, database=None, phases=phases,
@@ -47,10 +47,8 @@ def play(name: str, folder: Path, number: int, steps: int, count: int, *, shrink
     try:
         run_state_machine_as_test(seed(number)(Played), settings=how)
     except Exception:  # noqa: BLE001 - the others go on, and this one counts as a failure
-        # The last one is the shortest.
-        return played, Played.troubles[
-            -1
-        ] if Played.troubles else f"HARNESS: {traceback.format_exc()[-3000:]}"
+        # The last one is the shortest; without one, the world itself has failed.
+        return played, [f"WORLD: {traceback.format_exc()[-3000:]}", *Played.troubles][-1]
     return played, ""
 
 
