@@ -119,6 +119,21 @@ def test_a_machine_that_has_lost_the_keeper_alone_is_put_back_from_anywhere(
     assert machine.everything() == before
 
 
+def test_the_second_way_overwrites_no_value_that_somebody_else_has_set(
+    machine: PrivateHost, state: Path, tmp_path: Path
+):
+    abandoned(machine, state)
+    machine.sh("echo '0.01 10 5' > /var/lib/tuner/run/ticking")
+    with Journal(tmp_path / "colleague") as colleague:
+        restore_host(machine, colleague)
+    machine.sh(f"rm -r /var/lib/tuner; echo 999 > {SETTING}")
+
+    with Journal(state) as journal, pytest.raises(RestoreFailed, match="somebody else has set it to '999'"):
+        restore_host(machine, journal)
+
+    assert machine.read(SETTING).content == b"999\n"
+
+
 def test_the_second_way_overwrites_nobodys_edits(machine: PrivateHost, state: Path):
     abandoned(machine, state)
     machine.sh(f"{KILL_BOTH}; rm -r /var/lib/tuner; echo demo of the operator > {CONFIGURATION}")

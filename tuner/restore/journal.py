@@ -47,6 +47,8 @@ class HostRecord:
     """Checksums of the last contents that were written to a path."""
     made: tuple[PurePosixPath, ...]
     """Directories, parents first."""
+    values: tuple[str, ...] = ()
+    """Settings of the kernel as it showed them after the last change, each as PATH:VALUE."""
 
     def say(self, word: str) -> str:
         """Return what the plan says of `purpose`, `session`, `study` …; empty where it does not."""
@@ -111,6 +113,10 @@ class Journal:
     def note_made(self, host_name: str, directories: Sequence[PurePosixPath]) -> None:
         """Record which directories were made. Raises TargetError as `begin` does."""
         self._append(host_name, [{"made": [str(path) for path in directories]}])
+
+    def note_values(self, host_name: str, values: Sequence[str]) -> None:
+        """Record how the kernel shows what was set. Raises TargetError as `begin` does."""
+        self._append(host_name, [{"values": [*values]}])
 
     def originals(self, host_name: str) -> tuple[Original, ...]:
         """Read the originals of a host, in the order in which they were changed."""
@@ -277,6 +283,7 @@ def _decode(content: bytes, path: Path) -> HostRecord:
     originals: list[Original] = []
     written: dict[PurePosixPath, tuple[str, ...]] = {}
     made: list[PurePosixPath] = []
+    values: tuple[str, ...] = ()
     for number, line in enumerate(content.splitlines(), start=1):
         try:
             match json.loads(line):
@@ -284,6 +291,8 @@ def _decode(content: bytes, path: Path) -> HostRecord:
                     pass
                 case {"made": paths}:
                     made += map(PurePosixPath, paths)
+                case {"values": shown}:
+                    values = tuple(map(str, shown))
                 case {"written": checksums}:
                     for name, checksum in checksums.items():
                         at = PurePosixPath(name)
@@ -296,7 +305,13 @@ def _decode(content: bytes, path: Path) -> HostRecord:
                 f"{path}, line {number}: the original cannot be read ({error}). Put that file back by hand, "
                 "remove the line, then run: tuner restore"
             ) from error
-    return HostRecord(plan=plan, originals=tuple(originals), written=written, made=tuple(sorted(set(made))))
+    return HostRecord(
+        plan=plan,
+        originals=tuple(originals),
+        written=written,
+        made=tuple(sorted(set(made))),
+        values=values,
+    )
 
 
 def _decode_original(entry: dict[str, Any]) -> Original:

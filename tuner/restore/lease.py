@@ -161,6 +161,8 @@ class Lease:
         for each in completed:
             self._foreign |= read_foreign(each)
             reply = read_reply(self._host.name, each)
+            if values := reply.get("value"):
+                self._journal.note_values(self._host.name, values)
             if made := reply.get("made"):
                 self._journal.note_made(self._host.name, [PurePosixPath(path) for path in made])
         if completed:

@@ -202,6 +202,7 @@ adopt_plan() { # SESSION: there is no session open, so nothing is changed any mo
             'boot '*) printf '%s\n' "${line#* }" > "$state/boot_id" ;;
             'ran '* | 'along '* | 'directory '* | 'mask '* | 'limits '* | 'groups '* | 'ids '* | 'environment '*)
                 printf '%s\n' "$line" >> "$file" ;;
+            'value '*) printf '%s\n' "${line#* }" >> "$journal/values" ;;
             'answered '*) printf '%s\n' "${line#* }" >> "$state/urls" ;;
             'made '* | 'written '* | 'absent '* | 'setting '* | 'file '*) ;; # originals: see adopt_originals
             *) write_plan_line "$state/plan" ;;

@@ -27,6 +27,7 @@ change() { # SESSION HEAD_BYTES SIZE: the request says what to do, line by line,
         esac
     done 5< "$request.head"
     note_values
+    tell_values
 }
 
 set_value() { # PATH VALUE
@@ -109,6 +110,11 @@ show_values() { # of all settings that were ever changed; one grep, for the kern
 
 note_values() { # as the kernel shows them: it may round what it is given, and one may change another
     { show_values > "$journal/values"; } 2> /dev/null || rm -f "$journal/values"
+}
+
+tell_values() { # the controller keeps them, too
+    { while IFS= read -r line; do printf 'value\t%s\n' "$line"; done < "$journal/values"; } 2> /dev/null
+    return 0
 }
 
 mark_foreign_values() { # → foreign_values; before anything is restored, for one setting may change another

@@ -166,6 +166,7 @@ def adoption(record: HostRecord) -> Command:
         lines = [f"ticking {_ticking(DEFAULT_WATCHDOG_S)}"]
     head = "".join(f"{line}\n" for line in lines).encode(errors="surrogateescape")
     head += b"".join(b"made %s\n" % _named(path) for path in record.made)
+    head += b"".join(b"value %s\n" % value.encode(errors="surrogateescape") for value in record.values)
     contents = b""
     for original in record.originals:
         for each in record.written.get(original.path, ()):
