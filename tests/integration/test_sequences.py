@@ -23,6 +23,7 @@ def nginx() -> Iterator[Path]:
         yield made
 
 
+@pytest.mark.more
 @pytest.mark.parametrize("number", range(3), ids=["local", "systemd", "ssh"])
 def test_no_sequence_loses_an_edit_or_a_site(nginx: Path, number: int):
     require_none("nginx", nginx, SEED + number)
