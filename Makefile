@@ -103,6 +103,10 @@ export TESTS
 bench: setup ## Measure how well the main job is done on this machine
 	@$(BIN)/python -m benchmarks.main_job
 
+.PHONY: bench-tune
+bench-tune: setup ## Run `make tune` with a new study for each of RUNS (nginx:1 apache:2 …), and keep in TO how each ended (five minutes each)
+	@$(BIN)/python -m benchmarks.fresh_tunes "$(TO)" $(RUNS)
+
 .PHONY: bench-servers
 bench-servers: setup ## Run a quick study of every server, or of ROWS, and write a table (ten minutes each)
 	@$(BIN)/python -m benchmarks.servers --folder "$(SERVERS)" --rows "$(ROWS)"
