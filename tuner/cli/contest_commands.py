@@ -29,6 +29,7 @@ from tuner.errors import UsageError
 if TYPE_CHECKING:
     from tuner.report.contest import Contest
     from tuner.report.forms import Forms
+    from tuner.report.summary import Comparison
 
 LEAST_PAIRS, LEAST_BLOCKS = 2, 3
 
@@ -79,26 +80,31 @@ def compare(  # noqa: PLR0913, PLR0917 - the command's options
     settings = read_study(study)
     agree_to_run(settings, study, yes=yes)
     sides = [read_side(name) for name in names]
+    with measuring() as progress:
+        if more:
+            entrants = dict(zip(names, sides, strict=True))
+            contest = tuner.compare_several(
+                settings, entrants, blocks=pairs, preset=length, progress=progress
+            )
+        else:
+            comparison = tuner.compare(settings, *sides, pairs=pairs, preset=length, progress=progress)
+    forms = contest_forms(contest) if more else comparison_forms(comparison, first, second)
+    show_result(forms, form, output)
+
+
+def comparison_forms(found: "Comparison", first: str, second: str) -> "Forms":
+    """Return two configurations that were measured in pairs in all their forms."""
     from tuner.report.comparison_forms import comparison_csv, comparison_markdown
     from tuner.report.forms import Forms
     from tuner.report.summary_json import gain_json
     from tuner.report.terminal import comparison_table
 
-    with measuring() as progress:
-        if more:
-            entrants = dict(zip(names, sides, strict=True))
-            forms = contest_forms(
-                tuner.compare_several(settings, entrants, blocks=pairs, preset=length, progress=progress)
-            )
-        else:
-            found = tuner.compare(settings, *sides, pairs=pairs, preset=length, progress=progress)
-            forms = Forms(
-                screen=partial(comparison_table, found, first, second),
-                as_json=partial(gain_json, found.gain, found.reason),
-                markdown=partial(comparison_markdown, found, first, second),
-                csv=partial(comparison_csv, found, first, second),
-            )  # fmt: skip
-    show_result(forms, form, output)
+    return Forms(
+        screen=partial(comparison_table, found, first, second),
+        as_json=partial(gain_json, found.gain, found.reason),
+        markdown=partial(comparison_markdown, found, first, second),
+        csv=partial(comparison_csv, found, first, second),
+    )  # fmt: skip
 
 
 def versus(  # noqa: PLR0913, PLR0917 - the command's options

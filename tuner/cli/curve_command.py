@@ -59,17 +59,17 @@ def curve(  # noqa: PLR0913, PLR0917 - the command's options
     named = None if not configurations else name_configurations(configurations)
     settings = read_study(study)
     agree_to_run(settings, study, yes=yes)
+    with measuring(resumes=True) as progress:
+        found = tuner.curve(
+            settings, named, connections=counts, minutes=minutes,
+            preset=preset.value if preset else None, progress=progress,
+        )  # fmt: skip
     from tuner.report.curve import curve_json
     from tuner.report.curve.page import render_curve
     from tuner.report.curve.rows import curve_csv, curve_markdown
     from tuner.report.curve.screen import curve_screen
     from tuner.report.forms import Forms
 
-    with measuring(resumes=True) as progress:
-        found = tuner.curve(
-            settings, named, connections=counts, minutes=minutes,
-            preset=preset.value if preset else None, progress=progress,
-        )  # fmt: skip
     forms = Forms(
         screen=partial(curve_screen, found), as_json=partial(curve_json, found),
         markdown=partial(curve_markdown, found), csv=partial(curve_csv, found),

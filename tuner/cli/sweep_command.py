@@ -64,18 +64,18 @@ def sweep(  # noqa: PLR0913, PLR0917 - the command's options
 
     refuse_outside("--minutes", minutes, 0.1, MOST_MINUTES)
     agree_to_run(settings, study, yes=yes)
-    from tuner.report.forms import Forms
-    from tuner.report.sweep import sweep_json
-    from tuner.report.sweep.page import render_sweep
-    from tuner.report.sweep.rows import sweep_csv, sweep_markdown
-    from tuner.report.sweep.screen import sweep_screen
-
     with measuring(resumes=True) as progress:
         found = tuner.sweep(
             settings, parameter, values=None if values is None else split_values(values),
             around=around.value if around else None, at=at.value, minutes=minutes,
             preset=preset.value if preset else None, progress=progress,
         )  # fmt: skip
+    from tuner.report.forms import Forms
+    from tuner.report.sweep import sweep_json
+    from tuner.report.sweep.page import render_sweep
+    from tuner.report.sweep.rows import sweep_csv, sweep_markdown
+    from tuner.report.sweep.screen import sweep_screen
+
     forms = Forms(
         screen=partial(sweep_screen, found), as_json=partial(sweep_json, found),
         markdown=partial(sweep_markdown, found), csv=partial(sweep_csv, found),
