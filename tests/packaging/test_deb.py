@@ -176,7 +176,7 @@ def test_an_ordinary_user_tunes_with_it_to_a_verdict(installed: TestHost):
     assert made.returncode == 0, made.stderr
     assert checked.returncode == 0, checked.stderr
     assert ran.returncode in {0, 1}, ran.stderr
-    assert b"pairs of winner against default" in ran.stdout or b"nothing" in ran.stdout
+    assert b" against default" in ran.stdout or b"nothing" in ran.stdout
     assert (installed.root / "home/maria/nginx.study/report.html").exists()
 
 

@@ -135,7 +135,7 @@ def test_the_wheel_alone_tunes_as_an_ordinary_user(home: Path):
 
     assert made.returncode == 0, made.stderr
     assert ran.returncode in {0, 1}, ran.stderr
-    assert "pairs of winner against default" in ran.stdout or "nothing" in ran.stdout
+    assert " against default" in ran.stdout or "nothing" in ran.stdout
     assert (home / "nginx.study/report.html").stat().st_uid == home.stat().st_uid
     first = (home / "nginx.yaml").read_text().splitlines()[0]
     assert f"file://{home.parent}/venv/lib/" in first
