@@ -13,7 +13,7 @@ from benchmarks.faults.sequences.servers import SERVERS
 from benchmarks.faults.sequences.world import template
 
 SEED = 60
-SEQUENCES, STEPS = 8, 4
+SEQUENCES, STEPS = 6, 4
 OTHERS = sorted(SERVERS.keys() - {"nginx"})
 
 
