@@ -157,6 +157,18 @@ def test_a_run_that_was_killed_before_the_restart_is_noticed_and_ended_by_the_ne
     assert script.run("apply.sh", ("dash",), "--check").returncode == 0
 
 
+def test_what_a_killed_run_had_begun_to_write_is_gone_when_it_is_undone(tmp_path: Path) -> None:
+    before: list[bytes | None] = [b"a 1;\n", None]
+    (tmp_path / "more").mkdir()
+    script = Script(tmp_path, before, [b"a 2;\n", b"b 2;\n"], names=("a.conf", "more/b.conf"))
+    assert script.run("apply.sh").returncode == 0
+    (tmp_path / "more/.tuner-new").write_bytes(b"b")
+
+    assert script.run("undo.sh").returncode == 0
+
+    assert (script.contents(), list((tmp_path / "more").iterdir())) == (before, [])
+
+
 def test_what_fails_after_a_run_that_was_killed_puts_the_originals_back(tmp_path: Path) -> None:
     before: list[bytes | None] = [b"a 1;\n", None]
     script = Script(tmp_path, before, [b"a 2;\n", b"b 2;\n"])

@@ -11,6 +11,7 @@ import pytest
 from benchmarks.faults.sequences.__main__ import play
 from benchmarks.faults.sequences.servers import SERVERS
 from benchmarks.faults.sequences.world import template
+from tests.more import leave_to_more
 
 SEED = 60
 SEQUENCES, STEPS = 6, 4
@@ -23,8 +24,7 @@ def nginx() -> Iterator[Path]:
         yield made
 
 
-@pytest.mark.more
-@pytest.mark.parametrize("number", range(3), ids=["local", "systemd", "ssh"])
+@pytest.mark.parametrize("number", leave_to_more(range(3)), ids=["local", "systemd", "ssh"])
 def test_no_sequence_loses_an_edit_or_a_site(nginx: Path, number: int):
     require_none("nginx", nginx, SEED + number)
 

@@ -98,7 +98,8 @@ put_file() {
 # take_file PATH
 take_file() {
   keep_file "$1"
-  rm -f "$1"
+  # A run that was killed may have left the other one.
+  rm -f "$1" "${1%/*}/.tuner-new"
 }
 
 # put_value PATH VALUE
@@ -131,7 +132,7 @@ put_back() {
   (cd "$kept/files" 2>/dev/null && find . -type f) | while IFS= read -r name; do
     cp -a "$kept/files/$name" "/$name"
   done
-  while IFS= read -r path; do rm -f "$path"; done <"$kept/absent"
+  while IFS= read -r path; do rm -f "$path" "${path%/*}/.tuner-new"; done <"$kept/absent"
   while read -r path value; do printf '%s\n' "$value" >"$path"; done <"$kept/values"
   reload_units
   sort -u "$kept/services" >"$kept/restarted"
