@@ -130,7 +130,7 @@ def test_a_wrong_parameter_is_refused_at_its_line(tmp_path, body, wrong):
             8,
             "d cannot be set, it follows as `x",
         ),
-        ("derived: {d: {valeu: x}}\n", 7, "the key value is missing"),
+        ("derived: {d: {valeu: x}}\n", 7, "valeu: this key is not known. Did you mean value"),
         ("derived: {d: {value: x, valeu: x}}\n", 7, "valeu: this key is not known. Did you mean value"),
         ("derived: {d: {value: y * 2}}\n", 7, "uses y, which is not known"),
         ("derived:\n  d: {value: e + 1}\n  e: {value: d + 1}\n", 8, "circular: d → e → d"),
