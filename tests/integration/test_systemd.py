@@ -143,7 +143,7 @@ def test_what_is_applied_outlives_a_restart_once_it_was_confirmed(
     config = space.complete(CHANGES)
     with Journal(tmp_path / "state") as journal:
         lease = Lease(target.host, journal=journal, purpose="apply", study="units", watchdog_s=60)
-        lease.arm(target.services, urls=(target.url,))
+        lease.arm(target.services, urls=target.urls)
         lasting = {SYSCTL_FILE: f"{SOMAXCONN} = 5000\n".encode()}
         with target.held_by(lease), target.deploy(config, files={**target.files(config), **lasting}):
             lease.await_confirmation()
