@@ -83,6 +83,7 @@ def main() -> None:
                 continue
             played, trouble = each.result()
             total += played
+            print(f"{total} sequences in {time.monotonic() - began:.0f} s", flush=True)
             if trouble:
                 kinds[trouble.partition(":")[0]] += 1
                 print(f"{name}, seed {number}: {trouble}", "\n" + "-" * 80, flush=True)
