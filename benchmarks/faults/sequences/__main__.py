@@ -8,7 +8,7 @@ import sys
 import time
 import traceback
 from collections import Counter
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from contextlib import ExitStack
 from pathlib import Path
 from typing import ClassVar
@@ -20,7 +20,7 @@ from benchmarks.faults.sequences.machine import Sequences
 from benchmarks.faults.sequences.servers import SERVERS
 from benchmarks.faults.sequences.world import template
 
-CHUNK = 10
+CHUNK = 5
 
 
 def play(name: str, folder: Path, number: int, steps: int, count: int, *, shrinks: bool) -> tuple[int, str]:
@@ -70,23 +70,25 @@ def main() -> None:
     with ExitStack() as stack:
         folders = {name: stack.enter_context(template(SERVERS[name])) for name in names}
         pool = stack.enter_context(ProcessPoolExecutor(arguments.workers))
-        pending = []
+        pending = {}
         for number in range(
             arguments.seed * 100_000, arguments.seed * 100_000 + arguments.sequences // CHUNK
         ):
             name = names[number % len(names)]
             how = name, folders[name], number, arguments.steps, CHUNK
-            pending.append((name, number, pool.submit(play, *how, shrinks=arguments.shrink)))
-        for name, number, each in pending:
-            if time.monotonic() - began > arguments.seconds:
-                each.cancel()
+            pending[pool.submit(play, *how, shrinks=arguments.shrink)] = f"{name}, seed {number}"
+        for each in as_completed(pending):
+            if each.cancelled():
                 continue
             played, trouble = each.result()
             total += played
             print(f"{total} sequences in {time.monotonic() - began:.0f} s", flush=True)
+            if time.monotonic() - began > arguments.seconds:
+                for other in pending:
+                    other.cancel()
             if trouble:
                 kinds[trouble.partition(":")[0]] += 1
-                print(f"{name}, seed {number}: {trouble}", "\n" + "-" * 80, flush=True)
+                print(f"{pending[each]}: {trouble}", "\n" + "-" * 80, flush=True)
     print(f"{total} sequences in {time.monotonic() - began:.0f} s; violations: {dict(kinds)}")
     sys.exit(1 if kinds else 0)
 
