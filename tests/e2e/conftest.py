@@ -95,7 +95,7 @@ def finished_windows(study):
     if not (settings.folder / "study.db").exists():
         return {}
     try:
-        storage = open_storage(settings.storage_url, settings.name, create=False)
-    except TunerError:  # killed before the study was made
+        starts = open_storage(settings.storage_url, settings.name, create=False).starts()
+    except TunerError:  # killed before the study was made, or it is being made anew
         return {}
-    return {start.number: len(start.windows) for start in storage.starts() if start.windows}
+    return {start.number: len(start.windows) for start in starts if start.windows}
