@@ -164,7 +164,8 @@ def test_what_a_shell_answers_is_a_result_or_an_error_of_ours(answers):
     ],
     ids=lambda chunk: chunk[:20].decode(),
 )
-def test_an_answer_without_an_end_is_given_up_before_it_fills_the_memory(chunk: bytes):
+def test_an_answer_without_an_end_is_given_up_before_it_fills_the_memory(chunk: bytes, caplog):
+    caplog.set_level("INFO")  # which keeps what is logged until the test ends
     tracemalloc.start()
     try:
         ask_in_every_way(lambda: itertools.repeat(chunk))

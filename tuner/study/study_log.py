@@ -24,7 +24,8 @@ def logged(folder: Path) -> Iterator[None]:
     """
     with translated(folder / LOG, "written"):
         handler = BoundedLog(folder / LOG, _open)
-    if LOGGER.level == logging.NOTSET:
+    level = LOGGER.level
+    if level == logging.NOTSET:
         LOGGER.setLevel(logging.INFO)
     LOGGER.addHandler(handler)
     try:
@@ -35,6 +36,7 @@ def logged(folder: Path) -> Iterator[None]:
         raise
     finally:
         LOGGER.removeHandler(handler)
+        LOGGER.setLevel(level)
         handler.close()
 
 

@@ -105,7 +105,8 @@ class RemoteMachine(CommandRunner):
             return self._run_once(steps)
         except ConnectionBroke as error:
             if may_repeat:
-                LOG.info("%s: the connection broke (%s); asked again", self.name, error)
+                # As text: a handler that keeps records would keep the answer, which the error's frames hold.
+                LOG.info("%s: the connection broke (%s); asked again", self.name, str(error))
                 return self._run_once(steps)
             shown = " && ".join(shlex.join(step.asked) for step in steps)
             raise Unreachable(
@@ -161,7 +162,7 @@ class RemoteMachine(CommandRunner):
         try:
             return self._look_once(paths, trees, lend)
         except ConnectionBroke as error:
-            LOG.info("%s: the connection broke (%s); looked again", self.name, error)
+            LOG.info("%s: the connection broke (%s); looked again", self.name, str(error))
             return self._look_once(paths, trees, lend)
 
     def _look_once(

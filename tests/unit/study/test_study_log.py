@@ -53,9 +53,11 @@ def test_headers_of_a_load_are_not_in_it(tmp_path):
 def test_a_study_of_which_nothing_was_kept_has_no_log(tmp_path):
     settings = write_study(tmp_path)
 
+    level = logging.getLogger("tuner").level
     with locked(settings):
         assert (settings.folder / "log").exists()
     assert not settings.folder.exists()
+    assert logging.getLogger("tuner").level == level  # a program that uses the library logs as before
 
 
 def test_a_link_in_its_place_is_refused(tmp_path):
