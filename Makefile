@@ -154,7 +154,8 @@ bench-faults: setup ## Break managed runs 300 times, and play 2,000 sequences of
 .PHONY: bench-exports
 bench-exports: setup ## Apply ten random winners of each server by all who read exports, and undo them (two hours)
 	@EXPORTED_WINNERS=10 $(BIN)/python -m pytest -n $(WORKERS) -k random \
-		tests/integration/test_exports_applied.py tests/integration/test_exports_by_consumers.py
+		tests/integration/test_exports_applied.py tests/integration/test_exports_by_consumers.py \
+		tests/integration/test_role_sequences.py
 
 .PHONY: bench-real-configs
 bench-real-configs: setup ## Find, change and undo settings in a FOLDER of configurations that others wrote
