@@ -13,6 +13,7 @@ from typer.completion import completion_init  # type: ignore[attr-defined]
 
 from tuner import __doc__ as about
 from tuner import __version__
+from tuner.cli.advise_command import advise
 from tuner.cli.contest_commands import compare, versus
 from tuner.cli.corpus_command import corpus
 from tuner.cli.curve_command import curve
@@ -33,8 +34,9 @@ from tuner.cli.wrong_input import WrongInput, explain_input
 from tuner.errors import TunerError
 
 COMMANDS: tuple[Callable[..., None], ...] = (
-    init, check, run, show, fleet, proxy, dashboard, explain, report, export, compare, sweep, curve, versus,
-    apply, confirm, verify, gate, restore, corpus, spaces, studies, loads, adapters, schema, completion, man,
+    advise, init, check, run, show, fleet, proxy, dashboard, explain, report, export, compare, sweep, curve,
+    versus, apply, confirm, verify, gate, restore, corpus, spaces, studies, loads, adapters, schema,
+    completion, man,
 )  # fmt: skip
 """As `tuner --help` lists them."""
 

@@ -8,6 +8,8 @@ if TYPE_CHECKING:
     from tuner.report.summary import Summary
 
 NOTHING_BETTER = 1
+BITES = 1
+"""A limit bites now (`tuner advise`)."""
 FAULT = 5
 """Something that nobody foresaw, or output that could not be written: it says nothing of the study."""
 CANNOT_TELL = 6
@@ -15,7 +17,7 @@ CANNOT_TELL = 6
 INTERRUPTED = 130
 MEANINGS = {
     0: "Done; of a study, its winner is confirmed.",
-    NOTHING_BETTER: "Done, and no better configuration is proven.",
+    NOTHING_BETTER: "Done, and no better configuration is proven; of advise, a limit bites now.",
     UsageError.exit_code: "The command or the study file is wrong.",
     TargetError.exit_code: "The target cannot be used: a program or a right is lacking, or it is too noisy.",
     RestoreFailed.exit_code: "Originals could not be put back.",

@@ -1,0 +1,70 @@
+"""`tuner advise` on test hosts where a limit bites for real, and on healthy ones."""
+
+import json
+import re
+import socket
+import subprocess
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+from tests.e2e.command_line import TUNER
+from tests.integration.waiting import wait_until
+from tests.testbed.bed import Testbed
+from tests.testbed.host import TestHost
+
+
+def run_advise(*arguments: str) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(
+        [TUNER, "advise", *arguments], capture_output=True, text=True, check=False, timeout=60
+    )
+
+
+def advise_over_ssh(host: TestHost, *names: str) -> dict[str, Any]:
+    done = run_advise(*names, "--host", host.ssh_url, "--json")
+    assert done.returncode in {0, 1}, done.stderr
+    told: dict[str, Any] = json.loads(done.stdout)
+    assert told["bites"] is (done.returncode == 1)
+    return told
+
+
+@contextmanager
+def connections(host: TestHost, count: int, *, port: int = 80) -> Iterator[None]:
+    """Hold connections to a host with a request that is not complete."""
+    with ExitStack() as stack:
+        for _ in range(count):
+            client = stack.enter_context(socket.create_connection((host.address, port), timeout=5))
+            client.sendall(b"GET / HTTP/1.1\r\n")
+        yield
+
+
+def test_a_worker_without_free_connections_is_named_first_and_a_healthy_server_is_left_alone(
+    own_bed: Testbed,
+):
+    web = own_bed.add_host("web")
+    web.install_nginx()
+
+    healthy = run_advise("nginx", "--host", web.ssh_url)
+
+    assert (healthy.returncode, healthy.stderr) == (0, "")
+    assert "no limit bites now" in healthy.stdout
+    main = web.root / "etc/nginx/nginx.conf"
+    main.write_text(re.sub(r"worker_connections \d+", "worker_connections 20", main.read_text()))
+    web.run(["nginx", "-s", "reload"])
+    log = web.root / "var/log/nginx/error.log"
+
+    def has_bitten() -> bool:
+        with connections(web, 60):
+            return b"worker_connections are not enough" in log.read_bytes()
+
+    wait_until(has_bitten)
+    first = advise_over_ssh(web)["findings"][0]
+    shown = run_advise("--host", web.ssh_url)
+
+    assert (first["server"], first["rule"], first["level"]) == ("nginx", "worker_connections", "now")
+    setting = first["settings"][0]
+    assert (setting["name"], setting["now"], setting["proposed"]) == ("worker_connections", 20, 4096)
+    assert setting["place"] == "/etc/nginx/nginx.conf:8"
+    assert shown.returncode == 1
+    assert "worker_connections 20 → 4,096 (/etc/nginx/nginx.conf:8)" in shown.stdout
+    assert "tuner init nginx && tuner run" in shown.stdout

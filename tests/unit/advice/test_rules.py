@@ -1,0 +1,84 @@
+"""Rules for advice are data: their format, their names, and that every built-in one is whole."""
+
+import json
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from tests.unit.editor import find_faults
+from tuner.advice.rule_file import json_schema
+from tuner.advice.rules import KERNEL, known_settings, read_rules, rule_files
+from tuner.errors import UsageError
+
+FOLDER = Path(__file__).parents[3] / "search_spaces"
+RULE = """\
+advice: small
+servers: [nginx]
+title: One rule
+processes: '^nginx'
+rules:
+  connections:
+    limit: "Connections of a worker: {worker_connections}"
+    harm: fails
+    now:
+      - when: connections > worker_connections * workers
+        evidence: "{connections} are open"
+    settings:
+      worker_connections:
+        value: 2 * worker_connections
+        why: More connections; more memory.
+    cost: Memory.
+    source: nginx.org
+"""
+
+
+def read(text: str, folder: Path) -> None:
+    path = folder / "small.yaml"
+    path.write_text(text)
+    read_rules(path, checks_names=True)
+
+
+def test_every_built_in_rule_is_whole_and_uses_known_names():
+    for path in rule_files():
+        rules = read_rules(path, checks_names=True)
+        own = known_settings((*rules.file.servers, KERNEL))
+        for name, rule in rules.file.rules.items():
+            unknown = [each for each, of in rule.settings.items() if not of.outside and each not in own]
+            assert unknown == [], f"{path.name}: {name}"
+        assert find_faults(path.read_text(), json_schema()) == [], path.name
+        assert "$schema=../advice.schema.json" in path.read_text().splitlines()[0]
+
+
+def test_a_right_file_is_read(tmp_path: Path):
+    read(RULE, tmp_path)
+
+
+def test_the_committed_schema_is_the_generated_one():
+    committed = (FOLDER / "advice.schema.json").read_text(encoding="utf-8")
+
+    jsonschema.Draft202012Validator.check_schema(json_schema())
+    assert committed == json.dumps(json_schema(), indent=2, ensure_ascii=False) + "\n", (
+        "write it again: python -m tuner.advice.rule_file > search_spaces/advice.schema.json"
+    )
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "said"),
+    [
+        ("connections > ", "conections > ", "small.yaml:10: rules.connections.now.0.when: `conections > "),
+        ("{connections} are", "{conection} are", "conection, which is not known. Did you mean connections?"),
+        ("harm: fails", "harm: hurts", "there is no 'hurts'"),
+        ("    cost: Memory.\n", "", "the key cost is missing"),
+        ("when: connections > worker_connections * workers", "log: '('", "is no regular expression"),
+        ("    now:\n", "    after: [queue]\n    now:\n", "there is no rule queue"),
+        ('        evidence: "{connections} are open"\n', "", "Give `when:` with `evidence:`"),
+    ],
+)  # fmt: skip
+def test_a_wrong_rule_is_refused_with_its_place(tmp_path: Path, before: str, after: str, said: str):
+    assert before in RULE
+
+    with pytest.raises(UsageError, match=r"small\.yaml") as refused:
+        read(RULE.replace(before, after), tmp_path)
+
+    assert said in str(refused.value)

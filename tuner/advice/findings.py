@@ -1,0 +1,209 @@
+"""Judges the rules by what was read: each limit with its evidence and what lifts it, the worst first."""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from pathlib import PurePosixPath
+
+from tuner.advice.log_lines import LogLine, quote_line
+from tuner.advice.rule_file import HARMS, EvidenceEntry, ProposalEntry, RuleEntry
+from tuner.advice.rules import Rules
+from tuner.advice.server_look import RunningServer
+from tuner.ports import Files, Scalar
+from tuner.space.parameters import identifier
+
+RECENT_S = 3600.0
+"""A log line that is older proves no limit that bites now."""
+
+
+class Level(StrEnum):
+    """How near a limit is, or how sure it is that a change helps."""
+
+    NOW = "now"
+    NEXT = "next"
+    TRY = "try"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evidence:
+    """One observation that proves a finding."""
+
+    text: str
+    source: str = ""
+    """File that it stands in; empty for counters."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Proposal:
+    """One setting that lifts a limit, with its value now and the proposed one."""
+
+    name: str
+    current: Scalar | None
+    value: Scalar | None
+    """None where no number follows from what is known."""
+    place: str
+    """File and line, or the place outside the configuration."""
+    why: str
+    can_be_tuned: bool
+    """Whether a study can measure it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """One limit that bites or is near."""
+
+    server: str
+    rule: str
+    level: Level
+    limit: str
+    harm: str
+    evidence: tuple[Evidence, ...]
+    proposals: tuple[Proposal, ...]
+    cost: str
+    source: str
+    is_caused: bool = False
+    """Whether another finding's limit causes it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Advice:
+    """What a look at a host found."""
+
+    host: str
+    servers: tuple[RunningServer, ...]
+    findings: tuple[Finding, ...]
+    unread: tuple[str, ...]
+    """What could not be read, and what to do about it."""
+    look_s: float
+
+    @property
+    def bites(self) -> bool:
+        """Whether a limit bites now."""
+        return any(each.level is Level.NOW for each in self.findings)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SeenServer:
+    """Everything that was read of one server and its host."""
+
+    server: str
+    rules: Rules
+    scope: Mapping[str, Scalar]
+    """Facts and settings, by the names that expressions use."""
+    current: Mapping[str, Scalar]
+    """Settings by their own names."""
+    files: Files
+    log: Sequence[LogLine]
+    kernel_log: Sequence[LogLine]
+    now_s: float
+    started_s: float
+    """Start of the server: an older line may be about another configuration."""
+    kernel: Mapping[str, Scalar]
+    """Settings of the kernel among them; each has a file of its own."""
+
+
+def judge(seen: SeenServer) -> tuple[Finding, ...]:
+    """Return the findings of one server."""
+    rules = seen.rules.file.rules
+    found = [finding for name, rule in rules.items() if (finding := _judge(name, rule, seen))]
+    biting = {each.rule: each.level for each in found}
+    return tuple(
+        replace(each, is_caused=True)
+        if any(biting.get(cause) is each.level for cause in rules[each.rule].after)
+        else each
+        for each in found
+    )
+
+
+def rank(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    """Put what bites now first, then causes before their consequences, then what harms clients most."""
+    levels = tuple(Level)
+    return tuple(
+        sorted(findings, key=lambda each: (levels.index(each.level), each.is_caused, HARMS.index(each.harm)))
+    )
+
+
+def _judge(name: str, rule: RuleEntry, seen: SeenServer) -> Finding | None:
+    found = [*_observe(rule.now, Level.NOW, seen), *_observe(rule.next, Level.NEXT, seen)]
+    if not found:
+        return None
+    level = Level.NOW if any(each is Level.NOW for each, _ in found) else Level.NEXT
+    return Finding(
+        server=seen.server, rule=name, level=level, harm=rule.harm,
+        limit=seen.rules.fill(rule.limit, seen.scope),
+        evidence=tuple(evidence for _, evidence in found),
+        proposals=tuple(_propose(rule.settings, seen)), cost=rule.cost, source=rule.source,
+    )  # fmt: skip
+
+
+def _observe(
+    entries: Iterable[EvidenceEntry], level: Level, seen: SeenServer
+) -> Iterator[tuple[Level, Evidence]]:
+    for entry in entries:
+        if entry.when is not None:
+            if seen.rules.holds(entry.when, seen.scope):
+                yield level, Evidence(text=seen.rules.fill(entry.evidence or "", seen.scope))
+        else:
+            yield from _find_lines(entry, level, seen)
+
+
+def _find_lines(entry: EvidenceEntry, level: Level, seen: SeenServer) -> Iterator[tuple[Level, Evidence]]:
+    """Find the lines of a log since the server's start; what is not recent proves no limit that bites now."""
+    lines, pattern = (seen.log, entry.log) if entry.log else (seen.kernel_log, entry.kernel_log)
+    matching = [
+        line
+        for line in lines
+        if re.search(pattern or "", line.text) and (line.at_s is None or line.at_s >= seen.started_s)
+    ]
+    if not matching:
+        return
+    recent = [line for line in matching if line.at_s is not None and line.at_s >= seen.now_s - RECENT_S]
+    last = (recent or matching)[-1]
+    when = "at an unknown time" if last.at_s is None else f"{_show_age(seen.now_s - last.at_s)} ago"
+    count = len(recent or matching)
+    lines_said = f"{count:,} line{'' if count == 1 else 's'}{' in the last hour' if recent else ''}"
+    said = seen.rules.fill(entry.evidence, seen.scope) + ": " if entry.evidence else ""
+    text = f"{said}{lines_said}, the last {when}: “{quote_line(last.text)}”"
+    yield (level if recent else Level.NEXT), Evidence(text=text, source=last.source)
+
+
+def _show_age(seconds: float) -> str:
+    """Return a time span in its largest unit."""
+    for unit, length in (("day", 86400), ("hour", 3600), ("minute", 60)):
+        if seconds >= length:
+            count = int(seconds // length)
+            return f"{count} {unit}{'' if count == 1 else 's'}"
+    return f"{max(0, int(seconds))} s"
+
+
+def _propose(settings: Mapping[str, ProposalEntry], seen: SeenServer) -> Iterator[Proposal]:
+    for name, entry in settings.items():
+        if entry.when is not None and not seen.rules.holds(entry.when, seen.scope):
+            continue
+        current = seen.current.get(name, seen.scope.get(identifier(name)))
+        value = None if entry.value is None else seen.rules.evaluate(entry.value, seen.scope)
+        if value is not None and value == current:
+            continue
+        yield Proposal(
+            name=name, current=current, value=_as_whole(value), why=seen.rules.fill(entry.why, seen.scope),
+            place=entry.outside or _find_place(name, entry, seen), can_be_tuned=entry.outside is None,
+        )  # fmt: skip
+
+
+def _as_whole(value: Scalar | None) -> Scalar | None:
+    return int(value) if isinstance(value, float) and value == int(value) else value
+
+
+def _find_place(name: str, entry: ProposalEntry, seen: SeenServer) -> str:
+    """Return the file and line of a setting, the last that sets it; empty where it stands nowhere."""
+    if name in seen.kernel:
+        return str(PurePosixPath("/proc/sys", name.partition("[")[0].replace(".", "/")))
+    pattern = re.compile(entry.line or rf"^\s*{re.escape(name)}\b")
+    places = [
+        f"{path}:{number}"
+        for path, content in seen.files.items()
+        for number, line in enumerate(content.decode(errors="replace").splitlines(), start=1)
+        if pattern.search(line)
+    ]
+    return places[-1] if places else ""

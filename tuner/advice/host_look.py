@@ -1,0 +1,146 @@
+"""Reads the kernel's counters of a host at two moments, and turns them into facts."""
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+from tuner.hosts.machine import Machine
+from tuner.measure import procfs
+from tuner.ports import Host, Scalar
+
+PAGES_PER_MIB = 256
+FILES = {
+    name: PurePosixPath(path)
+    for name, path in {
+        "netstat": "/proc/net/netstat",
+        "snmp": "/proc/net/snmp",
+        "sockstat": "/proc/net/sockstat",
+        "softnet": "/proc/net/softnet_stat",
+        "conntrack": "/proc/net/stat/nf_conntrack",
+        "tracked": "/proc/sys/net/netfilter/nf_conntrack_count",
+        "tracked_max": "/proc/sys/net/netfilter/nf_conntrack_max",
+        "ports": "/proc/sys/net/ipv4/ip_local_port_range",
+        "files": "/proc/sys/fs/file-nr",
+        "vmstat": "/proc/vmstat",
+        "meminfo": "/proc/meminfo",
+        "stat": "/proc/stat",
+        "cpu": "/proc/pressure/cpu",
+        "memory": "/proc/pressure/memory",
+        "io": "/proc/pressure/io",
+    }.items()
+}
+_PROTOCOLS = {
+    "TcpExt": {
+        "ListenOverflows": "listen_overflows", "ListenDrops": "listen_drops",
+        "TCPReqQFullDrop": "syn_drops", "SyncookiesSent": "cookies_sent",
+        "TCPBacklogDrop": "backlog_drops", "TCPTimeWaitOverflow": "time_wait_overflows",
+        "TCPMemoryPressures": "tcp_memory_pressures", "TCPAbortOnMemory": "tcp_memory_aborts",
+    },
+    "Tcp": {"RetransSegs": "retransmits", "OutSegs": "segments"},
+}  # fmt: skip
+_EVENTS = {"oom_kill": "oom_kills", "pswpout": "pages_swapped_out"}
+_MEMORY = {"MemAvailable": "available_mib", "SwapTotal": "swap_mib", "SwapFree": "swap_free_mib"}
+_IDLE = ("idle", "iowait")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostLook:
+    """The kernel's files at one moment."""
+
+    contents: Mapping[str, bytes]
+    at_s: float
+
+    @property
+    def counters(self) -> dict[str, float]:
+        """Return what the kernel has counted since it booted."""
+        found = procfs.parse_softnet(self.contents["softnet"])
+        found |= procfs.parse_named(self.contents["vmstat"], _EVENTS)
+        for name in ("netstat", "snmp"):
+            found |= procfs.parse_protocols(self.contents[name], _PROTOCOLS)
+        drops = _count_untracked(self.contents["conntrack"])
+        return found if drops is None else found | {"conntrack_drops": drops}
+
+
+def look_at_host(host: Host) -> HostLook:
+    """Read the kernel's files now; one that cannot be read is empty."""
+    look = host.look(tuple(FILES.values()))
+    contents = {name: look.read(path).content or b"" for name, path in FILES.items()}
+    return HostLook(contents=contents, at_s=time.monotonic())
+
+
+def find_host_facts(machine: Machine, before: HostLook, after: HostLook) -> dict[str, Scalar]:
+    """Return the facts of a host from two looks at it."""
+    look_s = max(after.at_s - before.at_s, 0.001)
+    facts: dict[str, Scalar] = {
+        "cores": machine.cores, "memory_mib": machine.memory_mib, "somaxconn": machine.somaxconn,
+        "open_files_max": machine.open_files_max, "look_s": look_s,
+    }  # fmt: skip
+    earlier = before.counters
+    for name, count in after.counters.items():
+        facts[name] = count - earlier.get(name, 0)
+        facts[f"{name}_ever"] = count
+    facts |= _find_sockets(after)
+    facts |= _find_memory(after)
+    facts |= _find_shares(before, after, look_s)
+    files = after.contents["files"].split()
+    if len(files) == 3:  # noqa: PLR2004 - fs.rst: allocated, free, maximum
+        facts |= {"files_open": int(files[0]), "files_max": int(files[2])}
+    return facts
+
+
+def _find_sockets(look: HostLook) -> dict[str, Scalar]:
+    facts: dict[str, Scalar] = {}
+    counted = procfs.parse_sockets(look.contents["sockstat"])
+    for key, name in (("tw", "time_wait"), ("orphan", "orphans")):
+        if key in counted:
+            facts[name] = counted[key]
+    if ends := port_range(look):
+        facts["ports"] = ends[1] - ends[0] + 1
+    for key, name in (("tracked", "conntrack"), ("tracked_max", "conntrack_max")):
+        if (number := look.contents[key].strip()).isdigit():
+            facts[name] = int(number)
+    return facts
+
+
+def port_range(look: HostLook) -> tuple[int, int] | None:
+    """Return the first and the last local port for outgoing connections."""
+    ends = look.contents["ports"].split()
+    return (int(ends[0]), int(ends[1])) if len(ends) == 2 else None  # noqa: PLR2004 - low and high
+
+
+def _find_memory(look: HostLook) -> dict[str, Scalar]:
+    found = procfs.parse_named(look.contents["meminfo"], _MEMORY)
+    mib = {name: kib / 1024 for name, kib in found.items()}
+    facts: dict[str, Scalar] = {"available_mib": mib["available_mib"]} if "available_mib" in mib else {}
+    if "swap_mib" in mib:
+        facts["swap_used_mib"] = mib["swap_mib"] - mib.get("swap_free_mib", 0)
+    return facts
+
+
+def _find_shares(before: HostLook, after: HostLook, look_s: float) -> dict[str, Scalar]:
+    """Return which share of the look CPUs were idle and tasks waited."""
+    facts: dict[str, Scalar] = {}
+    for name in ("cpu", "memory", "io"):
+        waited = [procfs.parse_pressure(look.contents[name]).get("some") for look in (before, after)]
+        if waited[0] is not None and waited[1] is not None:
+            facts[f"{name}_pressure"] = min(1.0, (waited[1] - waited[0]) / look_s)
+    (cpus_before, _), (cpus_after, _) = (procfs.parse_stat(look.contents["stat"]) for look in (before, after))
+    passed = {
+        cpu: {column: now - cpus_before[cpu].get(column, 0) for column, now in columns.items()}
+        for cpu, columns in cpus_after.items()
+        if cpu in cpus_before
+    }
+    total = sum(sum(columns.values()) for columns in passed.values())
+    if total > 0:
+        facts["idle_share"] = sum(columns[each] for columns in passed.values() for each in _IDLE) / total
+    return facts
+
+
+def _count_untracked(content: bytes) -> float | None:
+    """Sum the drops of all CPUs; the columns are hexadecimal (net/netfilter/nf_conntrack_standalone.c)."""
+    titles, *rows = [line.split() for line in content.decode().splitlines()] or [[]]
+    if "drop" not in titles:
+        return None
+    at = titles.index("drop")
+    return float(sum(int(row[at], base=16) for row in rows if len(row) > at))

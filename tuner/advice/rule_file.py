@@ -1,0 +1,127 @@
+"""The file format of rules for advice: its models, and the JSON Schema for editors.
+
+`python -m tuner.advice.rule_file > search_spaces/advice.schema.json` writes the published schema again.
+"""
+
+import json
+import re
+import sys
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from tuner.space.file_format import make_schema, one_of, read_as
+from tuner.space.problems import Refused, quote
+from tuner.space.schema import Condition, Name, Number, Words
+
+HARMS = ("fails", "waits", "slows")
+"""Consequences for clients, the worst first."""
+
+
+def _read_pattern(value: object) -> str:
+    """Return a regular expression."""
+    if isinstance(value, str) and value:
+        try:
+            re.compile(value)
+        except re.error as error:
+            raise Refused(f"{quote(value)} is no regular expression: {error}", "Correct it") from error
+        return str(value)
+    raise Refused(f"{quote(value)} is no regular expression", "Write one, in single quotes")
+
+
+Pattern = Annotated[str, *read_as(_read_pattern, {"type": "string", "format": "regex"})]
+
+
+class _Entry(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
+
+
+class EvidenceEntry(_Entry):
+    """One observation that proves a limit: a condition over facts, or a line of a log."""
+
+    when: Condition | None = Field(None, description="Condition over facts and settings.")
+    log: Pattern | None = Field(None, description="Regular expression for a line of the error log.")
+    kernel_log: Pattern | None = Field(None, description="Regular expression for a line of the kernel's log.")
+    evidence: Words | None = Field(
+        None, description="What was seen; expressions stand in braces. Without it the log line is quoted."
+    )
+
+
+class ProposalEntry(_Entry):
+    """One setting that lifts the limit."""
+
+    value: Number | None = Field(None, description="Expression for the proposed value on this machine.")
+    when: Condition | None = Field(None, description="Condition under which it is proposed.")
+    line: Pattern | None = Field(
+        None, description="Regular expression for its line in the configuration, where its name is not it."
+    )
+    outside: Words | None = Field(
+        None, description="The place of a setting that no search space has, such as a systemd unit."
+    )
+    why: Words = Field(description="Effect of the proposed value, then the trade-off.")
+
+
+class RuleEntry(_Entry):
+    """One limit, what proves it, and what lifts it."""
+
+    limit: Words = Field(description="The limit, as a noun phrase.")
+    harm: Annotated[str, *one_of(*HARMS)] = Field(
+        description="Consequence for clients: requests fail, wait, or are slower than necessary."
+    )
+    now: list[EvidenceEntry] = Field(
+        default_factory=list, description="Each proves that the limit bites now."
+    )
+    next: list[EvidenceEntry] = Field(default_factory=list, description="Each proves that it is near.")
+    after: list[Name] = Field(
+        default_factory=list, description="Rules whose limit causes this one; theirs are named first."
+    )
+    settings: dict[Name, ProposalEntry] = Field(default_factory=dict, description="Settings that lift it.")
+    cost: Words = Field(description="Memory, risk or work that lifting it costs.")
+    source: Words = Field(description="Documentation, source file or kernel file.")
+
+
+class StatusEntry(_Entry):
+    """The server's own status page."""
+
+    configured: Pattern = Field(description="Finds the page's path in the configuration, as its one group.")
+    query: Words | None = Field(None, description="Added to the path, such as `?auto`.")
+    counters: dict[Name, Pattern] = Field(
+        default_factory=dict,
+        description="Fact: regular expression with a group. The fact is what was counted during the look; "
+        "NAME_ever is what was counted since the start.",
+    )
+    gauges: dict[Name, Pattern] = Field(default_factory=dict, description="Fact: regular expression.")
+
+
+class RuleFile(_Entry):
+    """Rules for one server or for the kernel."""
+
+    advice: Words = Field(description="Name of the file.")
+    servers: list[Words] = Field(
+        description="Adapters whose settings the rules use; the first that fits counts."
+    )
+    title: Words = Field(description="One line.")
+    processes: Pattern | None = Field(
+        None, description="Regular expression for the command line of the first process; none for the kernel."
+    )
+    workers: Pattern | None = Field(
+        None, description="Regular expression for the command lines of workers; all descendants without it."
+    )
+    files: list[Words] = Field(
+        default_factory=list, description="Configuration files of a server whose adapter finds none."
+    )
+    error_log: Words | None = Field(None, description="Error log of a server whose adapter finds none.")
+    values: dict[Name, Pattern] = Field(
+        default_factory=dict, description="Fact: regular expression with a group, over the configuration."
+    )
+    status: StatusEntry | None = Field(None, description="Status page, where one is configured.")
+    rules: dict[Name, RuleEntry] = Field(description="Rules in the order of their weight.")
+
+
+def json_schema() -> dict[str, Any]:
+    """Return the JSON Schema of a file of rules."""
+    return make_schema(RuleFile, "tuner rules for advice")
+
+
+if __name__ == "__main__":
+    sys.stdout.write(json.dumps(json_schema(), indent=2, ensure_ascii=False) + "\n")

@@ -1,0 +1,186 @@
+"""Looks at a host and its running servers, and names the limits that they meet."""
+
+import time
+from collections.abc import Collection, Iterator, Mapping
+from datetime import datetime
+from pathlib import Path, PurePosixPath
+
+from tuner import plugins
+from tuner.advice.findings import Advice, SeenServer, judge, rank
+from tuner.advice.host_look import find_host_facts, look_at_host
+from tuner.advice.log_lines import TAIL_BYTES, LogLine, read_clock, read_lines
+from tuner.advice.rule_file import RuleFile
+from tuner.advice.rules import Rules, read_file, read_rules, rule_files
+from tuner.advice.server_look import (
+    RunningServer,
+    find_first,
+    find_server_facts,
+    find_workers,
+    list_processes,
+    look_at_server,
+    read_named_files,
+)
+from tuner.errors import TargetError
+from tuner.hosts.machine import read_machine
+from tuner.hosts.root_commands import RootCommandRecorder
+from tuner.ports import Command, Facts, Host, Installation, InstalledServer, Scalar
+from tuner.space.parameters import identifier
+from tuner.space.problems import problem, suggest
+
+LOOK_S = 1.0
+"""Counters are compared over at least this time."""
+READ_S = 5.0
+_NOW = Command(argv=("date", "+%s%z"))
+_KERNEL_LOG = Command(
+    argv=("sh", "-c", f"dmesg --time-format=iso | tail --bytes={TAIL_BYTES}"), timeout_s=READ_S, may_fail=True
+)
+
+
+def advise(host: Host, names: Collection[str] = ()) -> Advice:
+    """Look at a host, and name the limits of its servers. Nothing is loaded, changed, or asked as root.
+
+    Args:
+        host: where they run.
+        names: servers; every known one that runs when there are none.
+
+    Raises:
+        UsageError: a name is unknown.
+        TargetError: the host cannot be read, or a server that is named does not run.
+    """
+    files = _choose_files(names)
+    unread: list[str] = []
+    host = RootCommandRecorder(host)  # which lets nothing run as root
+    machine, before = read_machine(host), look_at_host(host)
+    kernel_rules, kernel = _find_kernel(host, files, unread)
+    servers = tuple(_find_running(host, files, names, unread))
+    first = [look_at_server(host, each) for each in servers]
+    time.sleep(max(0.0, LOOK_S - (time.monotonic() - before.at_s)))
+    last = [look_at_server(host, each) for each in servers]
+    after = look_at_host(host)
+    look_s = after.at_s - before.at_s
+    scope = {
+        **find_host_facts(machine, before, after),
+        **{identifier(name): value for name, value in kernel.items()},
+    }
+    now, kernel_log = _read_kernel_log(host, unread)
+    findings = list(
+        judge(
+            SeenServer(
+                server="kernel", rules=kernel_rules, scope=scope, current=kernel, kernel=kernel, files={},
+                log=(), kernel_log=kernel_log, now_s=now.timestamp(), started_s=0.0,
+            )
+        )
+    )  # fmt: skip
+    for server, begun, ended in zip(servers, first, last, strict=True):
+        read = find_server_facts(host, server, begun, ended, look_s)
+        unread += [f"{server.name}: {each}" for each in read.unread]
+        current = server.installation.facts.current
+        own = {**{identifier(name): value for name, value in current.items()}, **read.values}
+        findings += judge(
+            SeenServer(
+                server=server.name, rules=server.rules, scope={**scope, **own}, current={**kernel, **current},
+                kernel=kernel, files=server.installation.files, log=_read_log(host, server, now, unread),
+                kernel_log=kernel_log, now_s=now.timestamp(),
+                started_s=now.timestamp() - float(read.values.get("uptime_s", 0)),
+            )
+        )  # fmt: skip
+    return Advice(
+        host=host.name, servers=servers, findings=rank(findings), unread=tuple(dict.fromkeys(unread)),
+        look_s=look_s,
+    )  # fmt: skip
+
+
+def _choose_files(names: Collection[str]) -> dict[Path, RuleFile]:
+    """Return the kernel's file of rules and those of the servers. Raises UsageError for a wrong name."""
+    files = {path: read_file(path)[1] for path in rule_files()}
+    known = {name for file in files.values() if file.processes for name in (file.advice, *file.servers)}
+    for name in sorted(set(names) - known):
+        raise problem("advise", f"there are no rules for {name!r}", suggest(name, known))
+    return {
+        path: file
+        for path, file in files.items()
+        if not names or not file.processes or not {file.advice, *file.servers}.isdisjoint(names)
+    }
+
+
+def _find_kernel(
+    host: Host, files: Mapping[Path, RuleFile], unread: list[str]
+) -> tuple[Rules, Mapping[str, Scalar]]:
+    """Return the kernel's rules and settings."""
+    path, file = next((path, file) for path, file in files.items() if not file.processes)
+    _, installation = _find_installation(host, file, unread)
+    return read_rules(path, version=installation.facts.version), installation.facts.current
+
+
+def _find_running(
+    host: Host, files: Mapping[Path, RuleFile], names: Collection[str], unread: list[str]
+) -> Iterator[RunningServer]:
+    """Yield the servers that run. Raises TargetError for one that is named and does not."""
+    processes = list_processes(host)
+    for path, file in files.items():
+        if not file.processes:
+            continue
+        running = find_first(processes, file.processes)
+        if not running:
+            if names:
+                raise TargetError(f"{host.name}: {file.advice} does not run. Start it first.")
+            continue
+        if len(running) > 1:
+            which = f"the one with process {running[0].pid} is looked at"
+            unread.append(f"{file.advice}: {len(running)} of it run here; {which}")
+        name, installation = _find_installation(host, file, unread)
+        yield RunningServer(
+            name=name, rules=read_rules(path, version=installation.facts.version), first=running[0],
+            workers=find_workers(processes, running[0], file.workers), installation=installation,
+        )  # fmt: skip
+
+
+def _find_installation(host: Host, file: RuleFile, unread: list[str]) -> tuple[str, Installation]:
+    """Return the adapter that knows an installation, and what it found; else what the rules' files hold."""
+    said: list[str] = []
+    for name in file.servers:
+        adapter = plugins.make_server(name)
+        if isinstance(adapter, InstalledServer):
+            try:
+                return name, adapter.find(host)
+            except TargetError as error:
+                said.append(str(error))
+    if said:
+        unread.append(f"{file.advice}: its configuration: {said[0]}")
+    log = PurePosixPath(file.error_log) if file.error_log else None
+    return file.servers[0], Installation(
+        facts=Facts(), files=read_named_files(host, file.files), service=None, log=log
+    )
+
+
+def _read_kernel_log(host: Host, unread: list[str]) -> tuple[datetime, tuple[LogLine, ...]]:
+    """Return the host's time in its own zone, and the end of the kernel's log."""
+    told, log = host.run_all((_NOW, _KERNEL_LOG))
+    now = read_clock(told.stdout)
+    if not log.stdout:
+        unread.append("kernel: its log (dmesg). Run as root to read it")
+    return now, tuple(read_lines(log.stdout, "dmesg", now=now))
+
+
+def _read_log(host: Host, server: RunningServer, now: datetime, unread: list[str]) -> tuple[LogLine, ...]:
+    """Return the end of a server's log, and of the one before it was rotated."""
+    log = server.installation.log
+    if log is None:
+        unread.append(f"{server.name}: its error log: it writes none to a file that is known")
+        return ()
+    paths = (log.with_name(f"{log.name}.1"), log)
+    tails = host.run_all(
+        [
+            Command(argv=("tail", f"--bytes={TAIL_BYTES}", "--", str(path)), timeout_s=READ_S, may_fail=True)
+            for path in paths
+        ]
+    )
+    if tails[-1].returncode != 0 or tails[-1].timed_out:
+        unread.append(
+            f"{server.name}: its error log {log}: it cannot be read. Run as root, or correct its rights"
+        )
+    return tuple(
+        line
+        for path, tail in zip(paths, tails, strict=True)
+        for line in read_lines(tail.stdout, str(path), now=now)
+    )
