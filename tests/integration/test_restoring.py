@@ -1,5 +1,6 @@
 """Not everything can be put back: a restore stops nothing that serves then, and loses nothing."""
 
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from tuner.restore.journal import Journal
 from tuner.restore.lease import Lease
 from tuner.restore.recovery import accept_host, describe_use, restore_host
 
+TUNER = Path(sys.executable).with_name("tuner")
 CHECKED = replace(DEMO, check=("grep", "-q", "demo", str(CONFIGURATION)))
 CHANGES: Files = {CONFIGURATION: b"demo 2\n", SERVED / "new.conf": b"more\n", SETTING: b"512\n"}
 RESTART = "/srv/demo stop; /srv/demo start"
@@ -167,6 +169,21 @@ def test_what_cannot_be_put_back_is_let_go_by_consent_and_kept_aside(machine: Pr
     assert restore_host(machine, journal) == ()
     assert describe_use(machine) == ()
     assert machine.read(CONFIGURATION).content == b"demo 2\n"
+
+
+def test_nothing_to_restore_is_said_after_all_was_let_go_and_not_before(machine: PrivateHost, tmp_path: Path):
+    with Journal(tmp_path) as journal:
+        changed(machine, journal)._heartbeat.stop()
+    machine.sh(f"/srv/demo stop; rm -r {SERVED} /srv/demo; echo 4096 > {SETTING}")
+    restore = ("env", f"TUNER_STATE={tmp_path}", str(TUNER), "restore")
+
+    accepted = machine.run([*restore, "--accept", "--yes"], timeout_s=30)
+    after = machine.run(restore, timeout_s=30)
+
+    assert (accepted.returncode, accepted.stdout) == (0, b"")
+    assert b"demo is left as it is" in accepted.stderr
+    assert b"Nothing to restore" not in accepted.stderr
+    assert (after.returncode, b"Nothing to restore" in after.stderr) == (0, True)
 
 
 @IN_EACH_SHELL

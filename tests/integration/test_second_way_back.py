@@ -154,6 +154,8 @@ def test_what_the_target_has_put_back_itself_is_not_sent_again(machine: PrivateH
     with Journal(state.parent / "other") as other:
         machine.sh(KILL_BOTH)
         restore_host(machine, other)
+        # However many others begin meanwhile.
+        machine.sh("seq -f %032.0f 200 >> /var/lib/tuner/run/sessions")
         lease = armed(machine, other)
         lease.restore()
     machine.sh(f"echo demo of the operator > {CONFIGURATION}")

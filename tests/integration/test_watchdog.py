@@ -221,6 +221,24 @@ def test_after_a_reboot_an_unconfirmed_apply_is_undone_in_the_kernel_too(
     assert "everything is back" in machine.log()
 
 
+def test_without_systemd_cron_guards_a_reboot_or_it_is_said_that_nobody_does(
+    machine: PrivateHost, journal: Journal
+):
+    before = machine.everything()
+    machine.sh("mount -t tmpfs -o mode=755 tmpfs /usr/sbin")
+    lease = Lease(machine, journal=journal, study="s", watchdog_s=LONG_S)
+    assert any("nothing guards a reboot here" in each for each in lease.arm([DEMO]))
+    lease.restore()
+
+    machine.sh("printf '#!/bin/sh' > /usr/sbin/cron; chmod 755 /usr/sbin/cron")
+    changed(machine, journal, watchdog_s=LONG_S)._heartbeat.stop()
+    machine.sh(f"{KILL_BOTH}; /srv/demo stop; echo another-boot > /var/lib/tuner/run/boot_id")
+    machine.sh(f"echo 4096 > {SETTING}; /srv/demo start")
+    machine.sh("sed -n 's/^@reboot root //p' /etc/cron.d/tuner-restore | sh")
+
+    assert machine.everything() == before
+
+
 def test_a_container_that_was_restarted_is_put_back_although_the_boot_is_the_same(
     machine: PrivateHost, journal: Journal
 ):

@@ -67,19 +67,23 @@ class Testbed:
         """The host keys of all hosts."""
         return self.home / ".ssh/known_hosts"
 
-    def add_host(self, name: str, *, user: User = ROOT, disk: str = DISK, systemd: bool = False) -> TestHost:
+    def add_host(
+        self, name: str, *, user: User = ROOT, disk: str = DISK, systemd: bool = False, lasting: bool = False
+    ) -> TestHost:
         """Start a host whose sshd lets that user and root in; it is ready when this returns.
 
-        With systemd it has booted as a machine does that has no services yet, and its disk can be started
-        from again.
+        With systemd it has booted as a machine does that has no services yet. With it, or with a disk that
+        is lasting, the host can be started again.
         """
         address = f"198.18.{self._network}.{next(self._numbers)}"
         host = TestHost(
             name=name, pid=0, address=address, user=user, switch=self._switch, home=self.home,
-            has_systemd=systemd,
+            has_systemd=systemd, has_disk=systemd or lasting,
         )  # fmt: skip
-        if systemd:
+        if host.has_disk:
             run_in(self._switch, ["mkdir", "-p", f"/mnt/{name}"])
+        if lasting:
+            run_in(self._switch, ["mount", "-t", "tmpfs", "-o", f"size={disk}", "tmpfs", f"/mnt/{name}"])
         host = self._start(host, disk)
         host.prepare()
         self.hosts[name] = host
@@ -103,10 +107,14 @@ class Testbed:
             self._forget_what_was_not_synced(host)
         else:
             kill_each([host.pid])
+            wait_until_gone(host.pid)
         # The link goes with the host, in the kernel's own time.
         run_in(self._switch, ["ip", "link", "del", host.name], check=False)
         host = self._start(host, DISK)
-        host.wait_until_booted()
+        if host.has_systemd:
+            host.wait_until_booted()
+        else:
+            host.start_sshd()
         self.hosts[host.name] = host
         return host
 
@@ -122,8 +130,9 @@ class Testbed:
 
     def _start(self, host: TestHost, disk: str) -> TestHost:
         command = ["sh", str(HOST_INIT), host.name, disk]
-        if host.has_systemd:
-            first = hold_namespaces([*command, f"/mnt/{host.name}"], mounts_of=self._switch)
+        if host.has_disk:
+            more = ["systemd"] if host.has_systemd else []
+            first = hold_namespaces([*command, f"/mnt/{host.name}", *more], mounts_of=self._switch)
         else:
             first = hold_namespaces(command)
         pid = self._stack.enter_context(first)

@@ -92,6 +92,8 @@ class TestHost:
     """Of the user of ssh on this machine."""
     port: int = 22
     has_systemd: bool = False
+    has_disk: bool = False
+    """Whether it can be started again, and finds then what it wrote."""
 
     @property
     def ssh_url(self) -> str:

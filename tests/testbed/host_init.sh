@@ -1,16 +1,18 @@
 # First process of a test host: makes a root directory of its own over the machine's, then holds the namespaces.
-# Run as `sh host_init.sh NAME SIZE [DISK]` in fresh network, process, IPC, host name and mount namespaces. Says
-# `ready PID`, and ends with its input or killed; the kernel then ends everything that runs in the host.
-# With a directory for its disk, what the host writes outlives it, and systemd becomes the first process.
+# Run as `sh host_init.sh NAME SIZE [DISK [systemd]]` in fresh network, process, IPC, host name and mount namespaces.
+# Says `ready PID`, and ends with its input or killed; the kernel then ends everything that runs in the host.
+# With a directory for its disk, what the host writes outlives it; systemd becomes the first process on request.
 set -eu
-name=$1 size=$2 disk=${3:-}
+name=$1 size=$2 disk=${3:-} first=${4:-}
 # /proc is still the machine's: this pid is the one that the machine knows.
 read -r pid _ </proc/self/stat
 
-if [ -n "$disk" ]; then
+if [ -n "$first" ]; then
   # A group of its own: systemd would take the machine's processes for its own ones.
   mkdir "/sys/fs/cgroup/testbed-$pid"
   echo 0 >"/sys/fs/cgroup/testbed-$pid/cgroup.procs"
+fi
+if [ -n "$disk" ]; then
   mount --bind "$disk" /tmp
 else
   # What the host writes stays in memory of its own; /usr, /etc and all the rest look like the machine's.
@@ -68,6 +70,11 @@ hostname "$name"
 echo "127.0.0.1 localhost $name" >/etc/hosts
 mkdir -p /run/sshd /run/lock
 if [ -n "$disk" ]; then
+  # Every boot has an id, and the kernel's stays the same.
+  cat /proc/sys/kernel/random/uuid >/run/boot_id
+  mount --bind /run/boot_id /proc/sys/kernel/random/boot_id
+fi
+if [ -n "$first" ]; then
   echo "$name" >/etc/hostname
   # Nothing of what this machine starts; what the host enables itself is there after a restart.
   [ -e /etc/testbed ] || rm -f /etc/systemd/system/*.wants/*
@@ -75,9 +82,6 @@ if [ -n "$disk" ]; then
   # The kernel's modules are the machine's.
   ln -sf /dev/null /etc/systemd/system/modprobe@.service
   ln -sf /dev/null /etc/systemd/system/systemd-modules-load.service
-  # Every boot has an id, and the kernel's stays the same.
-  cat /proc/sys/kernel/random/uuid >/run/boot_id
-  mount --bind /run/boot_id /proc/sys/kernel/random/boot_id
   mount -o remount,bind,ro /sys
   echo "ready $pid"
   exec unshare --cgroup sh -c '

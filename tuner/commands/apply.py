@@ -23,6 +23,7 @@ from tuner.restore.lease import Lease
 from tuner.restore.recovery import LastApply, find_applied
 from tuner.space import Space
 from tuner.study import Study, TargetSettings
+from tuner.study.folder import refuse_writable_study
 from tuner.study.open_storage import is_there
 from tuner.study.study_log import logged
 
@@ -121,10 +122,12 @@ def apply_winner(
     """Put the winner on a host, check that it serves, and leave a watchdog that takes it back.
 
     Takes what `plan_change` takes, and raises what it raises, and:
+        UsageError: for root, others may write to the study file.
         TargetError: another tuner is at work.
         TrialFailed: the host refuses the settings; everything is as before.
         RestoreFailed: it refused them and something could not be put back.
     """
+    refuse_writable_study(reading.settings.path)
     change = plan_change(reading, host_name=host_name, url=url, confirm_within_s=confirm_within_s)
     host, target, files = change.host, change.target, change.files
     with logged(reading.settings.folder), open_journal() as journal:

@@ -103,12 +103,13 @@ class LoadContract:
         assert result.correct == 0
         assert result.failures.status > 0
 
-    def test_a_redirection_is_not_the_page(self, load: LoadGenerator) -> None:
-        with serving("moved") as server:
+    def test_a_redirection_is_not_the_page_and_is_not_followed(self, load: LoadGenerator) -> None:
+        with serving("correct") as elsewhere, serving("moved", location=elsewhere.url) as server:
             result = self.send(load, server)
 
         assert result.correct == 0
         assert result.failures.total > 0
+        assert elsewhere.requests == 0
 
     def test_a_body_of_another_length_is_not_the_page(self, load: LoadGenerator) -> None:
         _, result = self.send_enough(load, "short")

@@ -54,6 +54,8 @@ class Running:
     """A server that runs in a thread, and what it has done so far."""
 
     port: int
+    location: str = ""
+    """Where those that it answers with `302 Found` are sent."""
     requests: int = 0
     correct: int = 0
     """Correct responses that were handed to the kernel whole."""
@@ -102,8 +104,9 @@ class _Connection(asyncio.Protocol):
         keeps = keeps and b"connection: close" not in head and answer.then == "as asked"
         if not answer.silent:
             connection = "Keep-Alive" if keeps else "close"
+            location = f"Location: {self._running.location}\r\n" if "302" in answer.status else ""
             header = (
-                f"HTTP/1.1 {answer.status}\r\nServer: misbehaving\r\n"
+                f"HTTP/1.1 {answer.status}\r\nServer: misbehaving\r\n{location}"
                 f"Content-Length: {len(answer.body)}\r\nConnection: {connection}\r\n\r\n"
             )
             self._transport.write(header.encode() + answer.body[: answer.sent])
@@ -118,10 +121,10 @@ class _Connection(asyncio.Protocol):
 
 
 @contextmanager
-def serving(behaviour: str) -> Iterator[Running]:
-    """Serve on a free port of 127.0.0.1 until the block ends."""
+def serving(behaviour: str, *, location: str = "") -> Iterator[Running]:
+    """Serve on a free port of 127.0.0.1 until the block ends; `moved` names a location."""
     listener = socket.create_server(("127.0.0.1", 0), backlog=512)
-    running = Running(port=listener.getsockname()[1])
+    running = Running(port=listener.getsockname()[1], location=location)
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever, name=f"server that is {behaviour}")
     thread.start()

@@ -39,6 +39,7 @@ def play(name: str, folder: Path, number: int, steps: int, count: int, *, shrink
     Played.tuned = SERVERS[name]
     Played.is_local = number % 3 == 0
     Played.has_systemd = number % 6 in {1, 3}
+    Played.has_cron = number % 2 == 0
     phases = (Phase.generate, Phase.shrink) if shrinks else (Phase.generate,)
     how = settings(
         max_examples=count, stateful_step_count=steps, deadline=None, database=None, phases=phases,

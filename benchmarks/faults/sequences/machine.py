@@ -12,9 +12,8 @@ from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
 
 from benchmarks.faults.sequences import look, strike, verdict
 from benchmarks.faults.sequences.servers import NGINX, Tuned
-from benchmarks.faults.sequences.world import Ended, World, open_world
+from benchmarks.faults.sequences.world import LASTING, STRANGER, Ended, World, open_world
 
-LASTING = "/etc/sysctl.d/99-tuner.conf"
 MAIN, OWN, WRITTEN = "main", "own", "written"
 PLACES = st.sampled_from((MAIN, WRITTEN, OWN, LASTING))
 REMOVED = st.sampled_from((OWN, LASTING))
@@ -24,7 +23,7 @@ HITS = st.none() | st.builds(
     strike.write, st.integers(1, 36), st.sampled_from(strike.SIGNALS), st.sampled_from((0, 5, 30, 100, 300))
 )
 REPLACE = "[ ! -e {path} ] || cp -p {path} {path}.swp; echo '{line}' >> {path}.swp; mv {path}.swp {path}"
-INTERRUPTED = 130
+REFUSED, INTERRUPTED = 2, 130
 LOST = "it has lost the originals"
 Hit = Mapping[str, str] | None
 
@@ -40,13 +39,16 @@ class Sequences(RuleBasedStateMachine):
     tuned: ClassVar[Tuned] = NGINX
     is_local: ClassVar[bool] = False
     has_systemd: ClassVar[bool] = False
+    has_cron: ClassVar[bool] = False
     troubles: ClassVar[list[str]]
     """What was violated, by the machines of one playing."""
 
     def __init__(self) -> None:
         super().__init__()
         self.has_failed = False
-        self._opened = open_world(self.template, self.tuned, is_local=self.is_local, systemd=self.has_systemd)
+        self._opened = open_world(
+            self.template, self.tuned, is_local=self.is_local, systemd=self.has_systemd, cron=self.has_cron
+        )
         self.world: World = self._opened.__enter__()
 
     def teardown(self) -> None:
@@ -79,6 +81,19 @@ class Sequences(RuleBasedStateMachine):
             self.require(
                 "APPLY", verdict.fingerprint(self.world) == before, "was refused, and changed files", ended
             )
+
+    @rule(controller=CONTROLLERS, alias=ALIASES)
+    def apply_study_of_another_user(self, *, controller: str, alias: int) -> None:
+        self.note(f"the study belongs to user {STRANGER}")
+        self.world.hand_study_over(STRANGER)
+        before, study = verdict.fingerprint(self.world), str(self.world.folder / "study.yaml")
+        ended = self.run(
+            "apply", study, *self._at(alias), "--url", self.world.page, "--yes", controller=controller
+        )
+        is_refused = ended.code == REFUSED and verdict.fingerprint(self.world) == before
+        self.require("STRANGER", is_refused, "took what belongs to another user", ended)
+        self.note("the study belongs to root again")
+        self.world.hand_study_over(0)
 
     @rule(controller=CONTROLLERS, hit=HITS)
     def run_trial(self, *, controller: str, hit: Hit) -> None:
@@ -229,9 +244,7 @@ class Sequences(RuleBasedStateMachine):
             self.by_hand(f"systemctl restart {tuned.unit}" if self.world.host.has_systemd else tuned.restart)
 
     @rule()
-    @precondition(
-        lambda self: self.world.is_touched and self.world.host.has_systemd and not self.world.is_broken
-    )
+    @precondition(lambda self: self.world.is_touched and not self.world.is_broken)
     def lose_power(self) -> None:
         self.note("the power fails, and is back")
         self.world.restart()

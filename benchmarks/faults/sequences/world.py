@@ -39,10 +39,22 @@ ExecStart=sleep infinity
 WantedBy=multi-user.target
 """
 """Of a service that stops with the server."""
+END_WATCHDOG = """
+read -r _ pid < /var/lib/tuner/{}/watchdog && grep -q keeper /proc/$pid/cmdline && kill -9 $pid
+"""
 TRIAL = "benchmarks.faults.sequences.trial"
 TIMEOUT_S = 100.0
 QUIET_S = 30.0
 DISK = "24m"
+BOOT = """
+[ ! -e {lasting} ] || sysctl -q -e -p {lasting}
+{before}; {start}
+[ ! -e {cron} ] || sed -n 's/^@reboot root //p' {cron} | sh
+"""
+"""What a boot without systemd does; cron comes last."""
+CRON, LASTING = "/etc/cron.d/tuner-restore", "/etc/sysctl.d/99-tuner.conf"
+STRANGER = 4321
+"""A user who is neither root nor anybody who called sudo."""
 FAST, SLOW = "0.02 4 0.1", "3 2000 600"
 """How the watchdog counts when its time shall come, and when it shall not."""
 
@@ -120,15 +132,7 @@ class World:
         self, *argv: str, controller: str = "one", hit: Mapping[str, str] | None = None, program: str = TUNER
     ) -> Ended:
         """Run a command of tuner, hit or not, and wait until the host is quiet again."""
-        environment = {
-            "OMP_NUM_THREADS": "1",
-            "COLUMNS": "200",
-            **os.environ,
-            "HOME": str(self.bed.home),
-            "TUNER_STATE": str(self.state_of(controller)),
-            **({inside.VARIABLE: str(self.host.pid)} if self.is_local else {}),
-            **(hit or {}),
-        }
+        environment = {**self.environment(controller), **(hit or {})}
         process = Forked([program, *argv], environment, self.output)
         code = process.wait(TIMEOUT_S)
         # After a signal that ended it, a step on the host comes to its end alone.
@@ -136,6 +140,17 @@ class World:
             self.await_quiet()
         self.slow_watchdogs()
         return Ended(argv=argv, code=code, said=process.read_output(), was_hit=bool(hit))
+
+    def environment(self, controller: str = "one") -> dict[str, str]:
+        """Return what a controller's programs find in their environment."""
+        return {
+            "OMP_NUM_THREADS": "1",
+            "COLUMNS": "200",
+            **os.environ,
+            "HOME": str(self.bed.home),
+            "TUNER_STATE": str(self.state_of(controller)),
+            **({inside.VARIABLE: str(self.host.pid)} if self.is_local else {}),
+        }
 
     def trial(self, controller: str, hit: Mapping[str, str] | None) -> Ended:
         """Make a trial of a managed run."""
@@ -160,7 +175,7 @@ class World:
         if ticking.exists() and ticking.read_text().strip() != how:
             ticking.write_text(f"{how}\n")
             self.host.run(
-                ["sh", "-c", f"read -r _ pid < /var/lib/tuner/{purpose}/watchdog && kill -9 $pid"],
+                ["sh", "-c", END_WATCHDOG.format(purpose)],
                 check=False,
             )
 
@@ -216,8 +231,19 @@ class World:
         """Cut the host's power, and start it again."""
         self.host = self.bed.restart(self.host)
         self.show_python()
+        if not self.host.has_systemd:
+            tuned = self.tuned
+            self.sh(
+                BOOT.format(lasting=LASTING, cron=CRON, before=tuned.before, start=tuned.start), check=False
+            )
         self.await_quiet()
         self.slow_watchdogs()
+
+    def hand_study_over(self, owner: int) -> None:
+        """Let the study belong to a user."""
+        folder = self.there(self.folder) / "study.study"
+        for path in (folder, *folder.rglob("*")):
+            os.chown(path, owner, owner)
 
     def show_python(self) -> None:
         """Let a tuner on the host find what this machine's Python is made of, which may be in a home."""
@@ -275,12 +301,14 @@ def write_study(tuned: Tuned, host: TestHost, url: str) -> str:
 
 @contextmanager
 def open_world(
-    template: Path, tuned: Tuned, *, is_local: bool = False, systemd: bool = False
+    template: Path, tuned: Tuned, *, is_local: bool = False, systemd: bool = False, cron: bool = False
 ) -> Iterator[World]:
-    """Yield a fresh host, and the study that is applied there."""
+    """Yield a fresh host, with a stand-in of cron or without, and the study that is applied there."""
     with tempfile.TemporaryDirectory(prefix="sequence-") as directory, open_testbed() as bed:
         folder = Path(directory)
-        host = bed.add_host("web", disk=DISK, systemd=systemd)
+        host = bed.add_host("web", disk=DISK, systemd=systemd, lasting=not systemd)
+        if cron:
+            (host.root / "usr/sbin/cron").touch(mode=0o755)
         if systemd:
             unit = host.root / f"etc/systemd/system/{BESIDE}.service"
             unit.write_text(BESIDE_UNIT.format(unit=tuned.unit))

@@ -1,9 +1,16 @@
-"""What an apply leaves for the next boot."""
+"""What an apply leaves for the next boot, and of whom it takes a study."""
 
-from pathlib import PurePosixPath
+import os
+from pathlib import Path, PurePosixPath
 
-from tests.unit.simulated_study import make_summary
-from tuner.commands.apply import RULES_FILE, SYSCTL_FILE, TMPFILES_FILE, with_lasting_values
+import pytest
+
+from tests.unit.simulated_study import make_summary, small_space
+from tests.unit.simulation import write_study
+from tuner.commands.apply import RULES_FILE, SYSCTL_FILE, TMPFILES_FILE, apply_winner, with_lasting_values
+from tuner.commands.regression.verify import verify
+from tuner.commands.session import Reading
+from tuner.errors import UsageError
 
 SOMAXCONN = PurePosixPath("/proc/sys/net/core/somaxconn")
 FIN_TIMEOUT = PurePosixPath("/proc/sys/net/ipv4/tcp_fin_timeout")
@@ -57,3 +64,15 @@ def test_settings_of_cards_are_set_when_a_card_appears_and_others_at_boot():
         card + 'ATTR{queues/rx-0/rps_cpus}="3"',
         card + 'ATTR{tx_queue_len}="2000"',
     ]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="root alone does what others may have written")
+def test_root_neither_applies_nor_verifies_a_study_file_that_others_may_write(tmp_path: Path):
+    study = write_study(tmp_path)
+    study.path.chmod(0o666)
+    reading = Reading(settings=study, space=small_space(), summary=make_summary(searches=4), setup=None)
+
+    with pytest.raises(UsageError, match="other users may write to it"):
+        apply_winner(reading, host_name=None, url=None, confirm_within_s=60)
+    with pytest.raises(UsageError, match="other users may write to it"):
+        verify(reading)

@@ -36,6 +36,7 @@ from tuner.statistics.control_level import Speedup
 from tuner.statistics.noise import Noise
 from tuner.statistics.ranking import DEFAULT_ARM, WINNER_ARM
 from tuner.study import Study
+from tuner.study.folder import refuse_writable_study
 from tuner.study.lock import locked
 from tuner.study.presets import PRESETS
 
@@ -72,9 +73,10 @@ def verify(
         progress: told what happens.
 
     Raises:
-        UsageError: the study has no winner.
+        UsageError: the study has no winner; or, for root, others may write to the study file.
         TargetError: the host cannot be looked at, or cannot be measured on.
     """
+    refuse_writable_study(reading.settings.path)
     settings, gain, progress = reading.settings, reading.summary.gain, progress or Silence()
     if reading.summary.winner is None or gain is None:
         raise without_winner(reading.summary, "look for")
