@@ -43,9 +43,10 @@ class Script:
             service=service,
         )
         exported = export(make_summary(searches=4), "shell", rendered={"nginx": changed})
-        # The files are of no service: a file says that it would have been told.
-        told = f"touch {folder}/told\n".encode()
-        put({name: text.replace(b"activate restart web\n", told) for name, text in exported.items()}, folder)
+        # The files are of no service: what would tell it runs a command, which makes a file by default.
+        tell = f'service() {{ sh "{folder}/tell"; }}\nsystemctl() {{ service; }}\n'.encode()
+        (folder / "tell").write_text(f"touch '{folder}/told'\n")
+        put({name: text.replace(b"\n", b"\n" + tell, 1) for name, text in exported.items()}, folder)
 
     def run(
         self,
@@ -77,7 +78,8 @@ def test_every_byte_is_put_and_put_back_in_every_shell(
         assert (done.returncode, script.contents()) == (0, expected), done.stderr
         assert "everything is in place already" in script.run(name, shell).stdout
     assert all(file.stat().st_mode & 0o777 == 0o640 for file in script.files if file.exists())
-    (tmp_path / "told").unlink()
+    for own in ("tell", "told"):
+        (tmp_path / own).unlink()
     assert sorted(path.name for path in tmp_path.iterdir() if path.is_file()) == [
         file.name for file, content in zip(script.files, before, strict=True) if content is not None
     ]
@@ -169,18 +171,35 @@ def test_what_a_killed_run_had_begun_to_write_is_gone_when_it_is_undone(tmp_path
     assert (script.contents(), list((tmp_path / "more").iterdir())) == (before, [])
 
 
-def test_what_fails_after_a_run_that_was_killed_puts_the_originals_back(tmp_path: Path) -> None:
+def test_what_fails_after_a_run_that_was_killed_puts_the_originals_back_and_in_force(tmp_path: Path) -> None:
     before: list[bytes | None] = [b"a 1;\n", None]
-    script = Script(tmp_path, before, [b"a 2;\n", b"b 2;\n"])
+    script, told = Script(tmp_path, before, [b"a 2;\n", b"b 2;\n"]), tmp_path / "told"
     path = tmp_path / "tuner-shell/apply.sh"
     whole = path.read_bytes()
-    for end, code in ((b"kill -9 $$", -9), (b"false", 1)):
-        path.write_bytes(whole.replace(b"\ntrue\n", b"\n%s\n" % end))
-        assert script.run("apply.sh").returncode == code
+    refusing = b"! grep -q 2 %s" % bytes(script.files[0])
+    for check, code in ((b"kill -9 $$", -9), (refusing, 1)):
+        path.write_bytes(whole.replace(b"\ntrue\n", b"\n%s\n" % check))
+        assert (script.run("apply.sh").returncode, told.exists()) == (code, code == 1)
 
     assert script.contents() == before
     asked = script.run("undo.sh", ("dash",), "--check")
     assert asked.returncode == 0, asked.stderr
+
+
+def test_a_service_whose_check_refuses_its_own_files_is_not_restarted_on_the_way_back(tmp_path: Path) -> None:
+    before: list[bytes | None] = [b"a 1;\n", None]
+    script, told = Script(tmp_path, before, [b"a 2;\n", b"b 2;\n"]), tmp_path / "told"
+    path = tmp_path / "tuner-shell/apply.sh"
+    whole = path.read_bytes()
+    for check in (b"kill -9 $$", b"false"):
+        path.write_bytes(whole.replace(b"\ntrue\n", b"\n%s\n" % check))
+        done = script.run("apply.sh")
+
+    assert (script.contents(), told.exists()) == (before, False)
+    assert "the services were left running" in done.stderr
+    path.write_bytes(whole)
+    assert script.run("undo.sh", ("dash",), "--check").returncode == 1
+    assert (script.run("undo.sh").returncode, told.exists()) == (0, True)
 
 
 @pytest.mark.parametrize("shell", SHELLS)

@@ -33,10 +33,9 @@ class ExportedScripts(RuleBasedStateMachine):
         self.refuses = False
         (self.folder / "refuses").touch()
         self.in_force = self.folder / "in-force"
-        for name in NAMES:
-            path = self.folder / "tuner-shell" / name
-            restart = f"cat {self.folder}/a.conf {self.folder}/more/* 2> {os.devnull} > {self.in_force} || :"
-            path.write_text(path.read_text().replace(f"touch {self.folder}/told", restart))
+        # A service that refuses its files does not start again.
+        start = f"cat a.conf more/* > in-force 2> {os.devnull} || :"
+        (self.folder / "tell").write_text(f"cd '{self.folder}'; rm in-force; cat refuses || exit; {start}")
         self.restart()
         self.foreign: dict[int, bytes] = {}
         self.mode = 0o640
@@ -72,6 +71,8 @@ class ExportedScripts(RuleBasedStateMachine):
             assert not list(self.folder.rglob(".tuner-new")), "something of the script is left"
         elif "Nothing was changed" in self.said:
             assert self.script.contents() == there
+        elif "putting everything back" in self.said and "left running" not in self.said:
+            assert self.is_in_force(), "put everything back, and the server has not read it"
         self.look()
 
     @rule(name=st.sampled_from(NAMES))
@@ -115,9 +116,11 @@ class ExportedScripts(RuleBasedStateMachine):
             refused.touch()
 
     def is_in_force(self) -> bool:
+        assert self.in_force.exists(), "the server is down"
         return self.in_force.read_bytes() == b"".join(content or b"" for content in self.script.contents())
 
     def look(self) -> None:
+        assert self.in_force.exists(), "the server is down"
         for number, content in enumerate(self.script.contents()):
             if number in self.foreign:
                 assert content == self.foreign[number], "what somebody else wrote is gone"

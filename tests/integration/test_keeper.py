@@ -44,6 +44,7 @@ def test_everything_comes_back(machine: PrivateHost, journal: Journal):
     )
     before = machine.everything()
     lease = armed(machine, journal)
+    assert set(machine.sh("cd /var/lib/tuner; stat -c %a . run keeper").split()) == {"700"}
 
     change(lease, machine, {**CHANGES, SERVED / "site": b"another site\n"})
     assert machine.read(CONFIGURATION).content == b"demo 2, longer\n"

@@ -28,12 +28,14 @@ BEFORE: list[bytes | None] = [b"a 1;\n", None]
 AFTER: list[bytes | None] = [b"a 2;\n", b"b 2;\n"]
 SETTING = "/proc/sys/net/core/somaxconn"
 OLD, NEW, FOREIGN = b"4096\n", b"5000\n", b"1111\n"
-# What it has read is in `in-force`, as long as it runs. With `fails` it does not start with a new file.
+# What it has read is in `in-force`, as long as it runs. It starts only with what its check accepts, and with
+# `fails` not with a new file.
 SERVICE = f"""\
 #!/bin/sh
 cd {WEB}
 case $1 in
   start)
+    sh /srv/check || exit 1
     [ ! -e fails ] || ! grep -q 2 a.conf || exit 1
     cat {SETTING} a.conf more/* > in-force 2> /dev/null || :
     ;;
@@ -41,6 +43,9 @@ case $1 in
   restart) "$0" stop; "$0" start ;;
   status) [ -e in-force ] && echo running || {{ echo stopped; exit 3; }} ;;
 esac
+"""
+CHECK = f"""\
+cd {WEB} && [ -e accepts ] && {{ [ ! -e refuses-new ] || ! grep -q 2 a.conf; }}
 """
 # Kills the whole play at a task of a name, or at one of a number: tasks and what their loops have done count.
 PLUGIN = """\
@@ -135,6 +140,7 @@ class ExportedRole(RuleBasedStateMachine):
         wanted, left = (AFTER, BEFORE) if name == "apply" else (BEFORE, AFTER)
         value, old_value = (NEW, OLD) if name == "apply" else (OLD, NEW)
         there = self.contents(), self.value()
+        ran = self.runs()
         code, _ = self.play(name, kill_at)
         if code == 0:
             assert (self.contents(), self.value()) == (wanted, value), (
@@ -152,9 +158,16 @@ class ExportedRole(RuleBasedStateMachine):
             assert self.is_in_force(), (
                 f"said that all was put back, and the service has not read it\n{self.said}"
             )
-        else:
-            assert kill_at or "fatal" in self.said, self.said
+        elif "was left running" in self.said:
+            assert self.contents() == left, self.said
+        elif not kill_at:
+            assert "fatal" in self.said, self.said
+        may_fall = "PLAY RECAP" not in self.said or (self.host.root / "srv/web/fails").exists()
+        assert not ran or self.runs() or may_fall, f"the service is down\n{self.said}"
         self.look()
+
+    def runs(self) -> bool:
+        return (self.host.root / "srv/web/in-force").exists()
 
     @rule(name=NAMES)
     def check(self, name: str) -> None:
@@ -195,9 +208,9 @@ class ExportedRole(RuleBasedStateMachine):
         self.files[0].chmod(mode)
         self.mode = mode
 
-    @rule(what=st.sampled_from(("accepts", "fails")))
+    @rule(what=st.sampled_from(("accepts", "refuses-new", "fails")))
     def refuse_or_accept(self, what: str) -> None:
-        """Let the check of the service refuse everything, or the service not start with what is new."""
+        """Let the check refuse everything, or what is new, or the service not start with that."""
         file = self.host.root / f"srv/web/{what}"
         if file.exists():
             file.unlink()
@@ -222,10 +235,11 @@ class ExportedRole(RuleBasedStateMachine):
 def role(bed: Testbed) -> Iterator[type[ExportedRole]]:
     """A host that has the service, the role and Ansible."""
     host = bed.add_host("web")
+    (host.root / "srv/check").write_text(CHECK)
     script = host.root / "etc/init.d/web"
     script.write_text(SERVICE)
     script.chmod(0o755)
-    service = Service(name="web", check=("cat", f"{WEB}/accepts"), stop=(), start=(), reload=None)
+    service = Service(name="web", check=("sh", "/srv/check"), stop=(), start=(), reload=None)
     paths = [PurePosixPath(path) for path in FILES]
     web = Rewritten(
         before={path: old for path, old in zip(paths, BEFORE, strict=True) if old is not None},
@@ -249,6 +263,21 @@ def test_a_play_that_fails_after_one_that_was_cut_off_leaves_nothing_new_in_forc
     host = role()
     assert host.play("apply", "Take the mark away")[0] != 0
     host.refuse_or_accept("accepts")
+
+    host.run("apply", "")
+
+    assert "web was left running: its check refuses them" in host.said
+    assert host.runs()
+
+    host.refuse_or_accept("accepts")
+    host.run("undo", "")
+
+
+def test_files_that_a_play_puts_back_are_in_force_whoever_put_the_others_there(role: type[ExportedRole]):
+    host = role()
+    host.run("apply", "")
+    host.set_value(is_foreign=False)
+    host.refuse_or_accept("refuses-new")
 
     host.run("apply", "")
 

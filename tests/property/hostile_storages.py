@@ -38,7 +38,7 @@ from tuner.adapters.servers.nginx import Nginx
 from tuner.campaign.campaign import run_campaign
 from tuner.campaign.pairs import Pairing, measure_pairs
 from tuner.commands.outputs import write_export
-from tuner.commands.session import read
+from tuner.commands.session import Reading, read
 from tuner.ports import Facts
 from tuner.records import Role, Start
 from tuner.restore.journal import find_state_directory
@@ -436,21 +436,26 @@ def _run(study: Path, words: tuple[str, ...]) -> int:
 def _export(study: Path, _words: tuple[str, ...]) -> int:
     def export() -> None:
         settings = load_study(study)
-        reading = read(settings)
-        host = layouts.make_host(INSTALLED)
-        host.commands["readlink"] = lambda _host, argv, _stdin: completed(
-            argv, stdout="".join(f"{path}\n" for path in argv[3:]).encode()
-        )
-        setup = replace(
-            make_setup(settings, reading.space),
-            host=host,
-            servers={"nginx": Nginx()},
-            facts={"nginx": Facts()},
-        )
-        for path in write_export(replace(reading, setup=setup), "shell", settings.folder / "out"):
+        for path in write_export(read_installed(settings), "shell", settings.folder / "out"):
             sys.stdout.write(f"{path}\n")
 
     return cli._call(export)
+
+
+def read_installed(settings: Study) -> Reading:
+    """Read a study whose target has a plain nginx."""
+    reading = read(settings)
+    host = layouts.make_host(INSTALLED)
+    host.commands["readlink"] = lambda _host, argv, _stdin: completed(
+        argv, stdout="".join(f"{path}\n" for path in argv[3:]).encode()
+    )
+    setup = replace(
+        make_setup(settings, reading.space),
+        host=host,
+        servers={"nginx": Nginx()},
+        facts={"nginx": Facts()},
+    )
+    return replace(reading, setup=setup)
 
 
 def play_many(count: int, seed: int, place: Path, most_s: float) -> list[Outcome]:

@@ -3,16 +3,32 @@
 import contextlib
 import shutil
 import sqlite3
+import stat
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 
 import pytest
 
-from tests.property.hostile_storages import COMPUTED, SCHEMAS, STUDY, Watch, make_base, mutate, play
+from tests.property.hostile_storages import (
+    COMPUTED,
+    SCHEMAS,
+    STUDY,
+    Watch,
+    make_base,
+    mutate,
+    play,
+    read_installed,
+)
+from tests.unit.adapters.servers.nginx import layouts
+from tuner.commands.outputs import DIFFERENCES, write_export, write_results
 from tuner.commands.page import NAME as PAGE
+from tuner.commands.session import Reading, open_begun
+from tuner.errors import TargetError
 from tuner.study import load_study
 from tuner.study.cache import FOLDER
 from tuner.study.digest import make_study_key
+from tuner.study.storage import Storage
 
 QUICK = ("show", "show --csv")
 
@@ -116,3 +132,56 @@ def test_facts_that_no_tuner_writes_are_named_and_no_target_is_asked_instead(
 
     assert (outcome.code, outcome.violation) == (2, ""), outcome
     assert said in outcome.said
+
+
+@pytest.fixture
+def reading(study: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Reading:
+    monkeypatch.setenv("TUNER_STATE", str(tmp_path / "state"))
+    return read_installed(load_study(study))
+
+
+def storage_of(reading: Reading) -> Storage:
+    storage = open_begun(reading.settings)
+    assert storage is not None
+    return storage
+
+
+def test_commands_that_a_stranger_wrote_into_the_storage_are_not_exported(
+    reading: Reading, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_results(reading)
+    gone = reading.settings.target.model_copy(update={"host": "ssh://root@127.0.0.1:1"})
+    later = replace(reading, settings=replace(reading.settings, target=gone), setup=None)
+    told: list[str] = []
+    (written, *_) = write_export(later, "shell", tmp_path / "own", warn=told.append)
+    assert b"keepalive_requests" in written.read_bytes()
+    assert "as the target was when the study ended" in "".join(told)
+
+    stored = storage_of(reading).recall(DIFFERENCES)
+    assert stored is not None
+    changed = replace(stored, text=stored.text.replace("keepalive_requests 9", "keepalive_requests 8"))
+    assert changed != stored
+    storage_of(reading).remember(DIFFERENCES, changed)
+    with pytest.raises(TargetError, match="your tuner did not write them"):
+        write_export(later, "shell", tmp_path / "changed")
+
+    storage_of(reading).remember(DIFFERENCES, stored)
+    monkeypatch.setenv("TUNER_STATE", str(tmp_path / "state of another"))
+    with pytest.raises(TargetError, match="your tuner did not write them"):
+        write_export(later, "shell", tmp_path / "another")
+
+
+def test_of_files_that_few_may_read_the_storage_holds_none_and_few_may_read_the_exports(
+    reading: Reading, tmp_path: Path
+) -> None:
+    assert reading.setup is not None
+    host = reading.setup.host
+    host.write(layouts.MAIN, replace(host.read(layouts.MAIN), mode=0o640))
+
+    write_results(reading)
+
+    assert storage_of(reading).recall(DIFFERENCES) is None
+    exports = (path for path in (reading.settings.folder / "exports").iterdir() if path.is_file())
+    written = (*write_export(reading, "shell", tmp_path / "out"), *exports)
+    assert len(written) > 2
+    assert {stat.S_IMODE(path.stat().st_mode) for path in written} == {0o600}

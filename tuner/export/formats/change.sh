@@ -48,7 +48,7 @@ mark() {
   kept=$1
   if [ -d "$kept" ]; then
     printf '%s: an earlier run was cut off; services may still run with old settings\n' "$0" >&2
-    differs=yes
+    differs=yes cut_off=yes
   fi
 }
 
@@ -63,6 +63,8 @@ begin() {
   fi
   (umask 077 && mkdir -p "$kept")
   touch "$kept/absent" "$kept/values" "$kept/services"
+  # Since it was cut off, somebody may have restarted a service.
+  [ -z "$cut_off" ] || services >>"$kept/services"
   trap put_back EXIT
   trap 'exit 130' HUP INT TERM
 }
@@ -136,9 +138,14 @@ put_back() {
   while read -r path value; do printf '%s\n' "$value" >"$path"; done <"$kept/values"
   reload_units
   sort -u "$kept/services" >"$kept/restarted"
-  while read -r verb name; do
-    activate "$verb" "$name" </dev/null || activate restart "$name" </dev/null || running=no
-  done <"$kept/restarted"
+  if [ -s "$kept/restarted" ] && ! check; then
+    printf '%s: the services were left running: their check refuses the files as they were\n' "$0" >&2
+    running=no
+  else
+    while read -r verb name; do
+      activate "$verb" "$name" </dev/null || activate restart "$name" </dev/null || running=no
+    done <"$kept/restarted"
+  fi
   [ "$running" = no ] || rm -rf "$kept"
   exit 1
 }
@@ -150,6 +157,7 @@ end() {
 
 set -eu
 differs=
+cut_off=
 running=yes
 wish=${1-}
 case $wish in

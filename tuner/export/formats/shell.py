@@ -13,7 +13,7 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
 from tuner.deploy.systemd_limits import UNITS
-from tuner.export.host_change import FileChange, HostChange, describe_change
+from tuner.export.host_change import FileChange, HostChange, ServiceChange, describe_change
 from tuner.export.provenance import write_head
 
 if TYPE_CHECKING:
@@ -50,12 +50,25 @@ def write_scripts(summary: "Summary", change: HostChange, folder: str) -> dict[s
 
 def _write_script(head: str, change: HostChange) -> bytes:
     functions = (resources.files("tuner.export.formats") / "change.sh").read_text()
-    lines = [line.encode() for line in (f"mark {find_mark(change)}", *_expectations(change), "begin")]
+    begin = (*_write_functions(change), f"mark {find_mark(change)}", *_expectations(change), "begin")
+    lines = [line.encode() for line in begin]
     lines += [_write_file(each) for each in change.files]
     lines += [line.encode() for line in _steps(change)]
     return b"".join(
         (b"#!/bin/sh\n", head.encode(), functions.encode(), b"\n", *(b"%s\n" % each for each in lines))
     )
+
+
+def _write_functions(change: HostChange) -> Iterator[str]:
+    """Yield the lines of what is called from several places: the checks of all services, and their names."""
+    checks = [shlex.join(each.check) for each in change.services if each.check is not None]
+    yield from ("check() {", " &&\n".join(checks) or ":", "}")
+    told = [f"{_verb(each)} {each.name}" for each in change.services]
+    yield from ("services() {", shlex.join(("printf", r"%s\n", *told)) if told else ":", "}")
+
+
+def _verb(service: ServiceChange) -> str:
+    return "reload" if service.may_reload else "restart"
 
 
 def find_mark(change: HostChange) -> PurePosixPath:
@@ -90,11 +103,9 @@ def _steps(change: HostChange) -> Iterator[str]:
         yield shlex.join(("put_value", str(setting.path), setting.after))
     if change.touches_units:
         yield "reload_units"
+    yield "check"
     for service in change.services:
-        if service.check is not None:
-            yield shlex.join(service.check)
-    for service in change.services:
-        yield shlex.join(("activate", "reload" if service.may_reload else "restart", service.name))
+        yield shlex.join(("activate", _verb(service), service.name))
     yield "end"
 
 
