@@ -26,6 +26,8 @@ LONG_S = 120.0
 CHANGES: Files = {CONFIGURATION: b"demo 2\n", SETTING: b"512\n"}
 RESTART = "/srv/demo stop; /srv/demo start"
 KILL_BOTH = "kill -9 $(cat /var/lib/tuner/run/watchdog)"
+NO_CRON = "mount -t tmpfs -o mode=755 tmpfs /usr/sbin"
+CRON = f"{NO_CRON}; printf '#!/bin/sh' > /usr/sbin/cron; chmod 755 /usr/sbin/cron"
 KILL_FIRST, KILL_SECOND = (
     f"set -- $(cat /var/lib/tuner/run/watchdog); kill -9 ${number}" for number in (1, 2)
 )
@@ -225,12 +227,12 @@ def test_without_systemd_cron_guards_a_reboot_or_it_is_said_that_nobody_does(
     machine: PrivateHost, journal: Journal
 ):
     before = machine.everything()
-    machine.sh("mount -t tmpfs -o mode=755 tmpfs /usr/sbin")
+    machine.sh(NO_CRON)
     lease = Lease(machine, journal=journal, study="s", watchdog_s=LONG_S)
     assert any("nothing guards a reboot here" in each for each in lease.arm([DEMO]))
     lease.restore()
 
-    machine.sh("printf '#!/bin/sh' > /usr/sbin/cron; chmod 755 /usr/sbin/cron")
+    machine.sh(CRON)
     changed(machine, journal, watchdog_s=LONG_S)._heartbeat.stop()
     machine.sh(f"{KILL_BOTH}; /srv/demo stop; echo another-boot > /var/lib/tuner/run/boot_id")
     machine.sh(f"echo 4096 > {SETTING}; /srv/demo start")
@@ -269,13 +271,18 @@ def test_an_apply_whose_controller_dies_before_it_is_in_force_is_taken_back_at_o
     assert "no heartbeat of the controller" in machine.log()
 
 
-def test_a_watchdog_ends_when_somebody_has_removed_what_it_watches(machine: PrivateHost, journal: Journal):
+def test_a_watchdog_ends_with_all_that_is_tuners_when_somebody_has_removed_what_it_watches(
+    machine: PrivateHost, journal: Journal
+):
+    machine.sh(CRON)
     lease = changed(machine, journal, watchdog_s=LONG_S)
     lease._heartbeat.stop()
+    assert machine.sh("ls /etc/cron.d") == "tuner-restore\n"
 
     machine.sh("read -r _ pid < /var/lib/tuner/run/watchdog; rm -r /var/lib/tuner; kill -9 $pid")
 
     wait_until(lambda: "keeper" not in machine.sh("cat /proc/[0-9]*/cmdline | tr '\\0' ' '; true"))
+    assert machine.sh("ls /etc/cron.d") == ""
 
 
 def test_an_apply_that_nobody_confirms_is_taken_back(machine: PrivateHost, journal: Journal):

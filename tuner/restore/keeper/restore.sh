@@ -189,10 +189,7 @@ finish() { # the journal goes first, the owner last; killed in between, it is do
         rm -rf "$state/journal.done"
         mv -T "$journal" "$state/journal.done" && sync "$state"
     fi
-    if [ -e "$SYSTEMD_UNIT" ] && rm -f "$SYSTEMD_UNIT" "$SYSTEMD_LINK" && has_systemd; then
-        systemctl daemon-reload 8>&- 9>&- # or it would still list the unit
-    fi
-    rm -f "$CRON_FILE"
+    unguard_reboot
     end_watchdog
     rm -rf "$state/journal.done" "$state/services"
     rm -f "$state/urls" "$state/ticking" "$state/beat" "$state/boot_id" "$state/said" "$state/restarted" \

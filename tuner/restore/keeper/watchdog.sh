@@ -54,6 +54,8 @@ watch() { # [again]: two processes, each of which goes on without the other; set
         sleep 1 8>&-
     done
     trap - EXIT
+    # Somebody has removed what it watched, and with that all that a boot could put back.
+    [ -e "$home/run/owner" ] || [ -e "$home/apply/owner" ] || unguard_reboot
 }
 
 survive_failed_forks() { # STEP: a shell that cannot fork ends, and no fork is needed to become another program
@@ -155,4 +157,11 @@ guard_reboot() {
             chmod 0644 "$CRON_FILE" && sync "$CRON_FILE" "${CRON_FILE%/*}" && return
     fi
     printf 'warning\tnothing guards a reboot here (no systemd, no cron): after one, run tuner restore.\n'
+}
+
+unguard_reboot() {
+    if [ -e "$SYSTEMD_UNIT" ] && rm -f "$SYSTEMD_UNIT" "$SYSTEMD_LINK" && has_systemd; then
+        systemctl daemon-reload 8>&- 9>&- # or it would still list the unit
+    fi
+    rm -f "$CRON_FILE"
 }
