@@ -118,18 +118,15 @@ bench-measure: setup ## Measure how far measurements can be trusted, simulated a
 	@$(BIN)/python -m benchmarks.measure
 
 .PHONY: bench-fleet
-bench-fleet: setup ## Measure how many starts an hour 1 to 64 workers of one study make, and how soon 16 find what one finds (an hour)
+bench-fleet: setup ## Measure how many starts an hour 1 to 64 hosts of one study make, what a controller of 1,000 takes, and how soon 16 find what one finds (an hour)
 	@OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.fleet.scaling --preset standard --seconds 120
-	@OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.fleet.scaling --preset standard --seconds 120 --workers 64 --there 1000
+	@OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.fleet.scaling --preset standard --seconds 120 --hosts 64 --there 1000
+	@OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.fleet.many
 	@OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.fleet.play
 	@OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.fleet.decisions
 
-.PHONY: bench-fleet-proxy
-bench-fleet-proxy: setup ## Let 1,000 simulated targets measure through one proxy, and count what is lost (10 minutes)
-	@$(BIN)/python -m benchmarks.fleet.proxy
-
 .PHONY: bench-fleet-faults
-bench-fleet-faults: setup ## Break ten studies of several workers ten times each, and look what becomes of them (20 minutes)
+bench-fleet-faults: setup ## Break ten studies of several hosts ten times each, and look what becomes of them (20 minutes)
 	@$(BIN)/python -m benchmarks.fleet.faults
 
 .PHONY: bench-report
@@ -215,7 +212,7 @@ deb: setup ## Build a Debian package for this distribution, with all that tuner 
 
 .PHONY: lock
 lock: ## Renew requirements/ from pyproject.toml (needs uv)
-	@$(COMPILE) --group dev --extra dashboard --extra grpc --extra notebooks --extra postgresql --extra websocket -o requirements/dev.txt >/dev/null
+	@$(COMPILE) --group dev --extra dashboard --extra fleet --extra notebooks --extra websocket -o requirements/dev.txt >/dev/null
 	@$(COMPILE) --group build -c requirements/dev.txt -o requirements/run.txt >/dev/null
 	@$(COMPILE) --group build --group bench -c requirements/dev.txt -o requirements/bench.txt >/dev/null
 

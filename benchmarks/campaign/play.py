@@ -15,7 +15,7 @@ from benchmarks.campaign.servers import Hint, Server, draw_idle_server, draw_ser
 from benchmarks.campaign.spaces import load_family
 from tests.unit.simulation import SimulatedClock, make_campaign, open_in_memory
 from tuner.campaign.campaign import run_campaign
-from tuner.campaign.experiment import Experiment
+from tuner.campaign.experiment import Experiment, Seat
 from tuner.errors import TunerError
 from tuner.ports import Config
 from tuner.records import Role, Start, State
@@ -159,7 +159,7 @@ def run(
     return experiment, verdict, host.clock.monotonic() - begun_s
 
 
-def set_up(
+def set_up(  # noqa: PLR0913 - what a study is made of
     server: Server,
     arm: Arm,
     host: DrawnHost,
@@ -168,6 +168,7 @@ def set_up(
     plan: Plan = PRESETS["quick"],
     open_empty: Callable[[Study, SimulatedClock], Storage] = lambda _, clock: open_in_memory(clock),
     advise: Callable[[Space], Space] = as_it_is,
+    seat: Seat | None = None,
 ) -> Experiment:
     """Take up a study of a drawn server in an empty storage, by default one in memory."""
     hints = [each for each in server.hints if arm.knows_hints and not (arm.without_liars and each.is_wrong)]
@@ -177,7 +178,7 @@ def set_up(
     space = advise(space)
     settings = _write_study(server, arm, folder)
     storage = open_empty(settings, host.clock)
-    experiment = make_campaign(settings, host, storage, plan=plan, space=space)
+    experiment = make_campaign(settings, host, storage, plan=plan, space=space, seat=seat)
     if arm.optimizer == SMAC:
         from benchmarks.campaign.smac import Smac
 

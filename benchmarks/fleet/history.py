@@ -42,7 +42,7 @@ def write_history(experiment: Experiment, server: Server, count: int, *, hosts: 
         start = Start(
             number=number, role=role, config=config,
             state=State.COMPLETE, started_s=began_s, arm=DEFAULT_ARM if role is Role.CONTROL else "",
-            session="earlier", host=f"web{number % hosts}", worker=f"earlier:{number % hosts}",
+            session="earlier", host=f"web{number % hosts}",
             timing=Timing(deploy_s=1.0, load_s=start_s - 1.0),
         )  # fmt: skip
         told = create_trial(

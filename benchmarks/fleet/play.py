@@ -15,33 +15,27 @@ import argparse
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from heapq import heappop, heappush
 from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
 from threading import Lock, Thread
-from typing import ClassVar, TypeVar
-
-import optuna
 
 from benchmarks.campaign.host import DrawnHost
 from benchmarks.campaign.play import Arm, set_up
 from benchmarks.campaign.servers import Server, draw_server
-from tests.unit.simulation import Log, SimulatedClock
+from tests.unit.simulation import Log, SimulatedClock, open_in_memory
 from tuner.campaign.campaign import calibrate
-from tuner.campaign.experiment import Experiment, PlanChanged
+from tuner.campaign.experiment import Experiment, PlanChanged, Seat, Shared
 from tuner.campaign.progress import Leader
 from tuner.campaign.stages.search import search
 from tuner.ports import Config
-from tuner.records import Start
-from tuner.study import Study
 from tuner.study.facts import IS_SEARCHED
 from tuner.study.presets import PRESETS
 from tuner.study.storage import Storage
 
-T = TypeVar("T")
 SHARE = 0.95
 MORE = 4
 """So many times as many trials may several workers take: what counts is time."""
@@ -139,46 +133,19 @@ class Turn:
             lock.release()
             self.shared.resume(mine)
 
-
-@dataclass(kw_only=True)
-class PlayedCrew:
-    """The workers of a played study."""
-
-    turn: Turn
-    host: str
-    worker: str
-    is_shared: ClassVar[bool] = True
-
-    def at_work(self) -> AbstractContextManager[None]:
-        return nullcontext()
-
     @contextmanager
     def others_turn(self) -> Iterator[None]:
-        self.turn.pass_on()
+        """Let others have it meanwhile."""
+        self.pass_on()
         try:
             yield
         finally:
-            self.turn.take()
+            self.take()
 
-    def alive(self, trial: int) -> AbstractContextManager[None]:  # noqa: ARG002 - nobody dies
-        return nullcontext()
-
-    def require_turn(self) -> None: ...
-
-    def insist(self, write: Callable[[], T]) -> T:
-        return write()
-
-    def silences(self) -> Mapping[int, float | None]:
-        return {}
-
-    def find_lost(self, running: Sequence[Start]) -> list[Start]:  # noqa: ARG002 - nobody dies
-        return []
-
-    def is_at_work(self, host: str) -> bool:  # noqa: ARG002
-        return True
-
-    def is_any_at_work(self) -> bool:
-        return True
+    def wait(self, seconds: float) -> None:
+        """Let others have it for so long."""
+        with self.others_turn():
+            self.shared.spend(seconds)
 
 
 @dataclass(kw_only=True)
@@ -211,14 +178,14 @@ class Leading(Log):
 
 def play(number: int, workers: int, trials: int, enough: float | None = None) -> Played:
     """Play calibration and search of one study; until something leads that is worth `enough`."""
-    optuna.logging.set_verbosity(optuna.logging.ERROR)
     server, shared, played = draw_server(number), SharedTime(), Played()
     began_s, turn = shared.now_s, Turn(shared=shared)
-    kept = optuna.storages.InMemoryStorage()
-    study = optuna.create_study(storage=kept, study_name="played", direction="maximize")
+    kept = Shared(turn=turn)  # type: ignore[arg-type]
+    clock = PlayedClock(shared=shared)
+    storage = open_in_memory(clock)
     with TemporaryDirectory(prefix="fleet-") as folder:
         experiments = [
-            _set_up(server, turn, kept, study, Path(folder), index, trials) for index in range(workers)
+            _set_up(server, clock, kept, storage, Path(folder), index, trials) for index in range(workers)
         ]
 
     def tell_of(experiment: Experiment) -> Callable[[Mapping[str, tuple[object, object]]], None]:
@@ -254,32 +221,27 @@ def play(number: int, workers: int, trials: int, enough: float | None = None) ->
     shared.give_way()
     for thread in threads:
         thread.join()
-    played.starts = len(study.trials)
+    played.starts = len(storage.known.ended)
     played.seconds = shared.now_s - began_s
     return played
 
 
 def _set_up(
     server: Server,
-    turn: Turn,
-    kept: optuna.storages.BaseStorage,
-    study: optuna.Study,
+    clock: PlayedClock,
+    shared: Shared,
+    storage: Storage,
     folder: Path,
     index: int,
     trials: int,
 ) -> Experiment:
-    clock = PlayedClock(shared=turn.shared)
     host = DrawnHost(server=server, seed=1000 * server.number + index, suggest_s=0.0, clock=clock)
-
-    def open_shared(_settings: Study, _clock: SimulatedClock) -> Storage:
-        storage = Storage(kept, study, "memory", clock=clock)
-        storage.crew = PlayedCrew(turn=turn, host=f"web{index}", worker=f"worker {index}")
-        return storage
-
     own = folder / str(index)
     own.mkdir()
-    plan = replace(PRESETS["standard"], trials=trials, minutes=1e6)
-    return set_up(server, ARM, host, own, plan=plan, open_empty=open_shared)
+    return set_up(
+        server, ARM, host, own, plan=replace(PRESETS["standard"], trials=trials, minutes=1e6),
+        open_empty=lambda *_: storage, seat=Seat(host=f"web{index}", executor=None, shared=shared),
+    )  # fmt: skip
 
 
 def main() -> None:

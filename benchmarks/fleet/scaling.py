@@ -1,25 +1,23 @@
-"""How many starts an hour do 1, 2, 4 … workers make on one study? `make bench-fleet` counts them.
+"""How many starts an hour do 1, 2, 4 … hosts make on one study? `make bench-fleet` counts them.
 
-Each worker is a process of its own with a simulated host, whose starts take as long as real ones of a preset:
-what is measured is deciding and storing, not two cores that serve sixteen servers. PostgreSQL is a private
-instance. Counted is what ends in a window that begins when every worker measures.
+One controller drives simulated targets, whose starts take as long as real ones of a preset: measured is what
+the controller and the engine need in between. Counted is what ends in a window that begins when every host
+has tried a configuration.
 
-    python -m benchmarks.fleet.scaling --preset standard --workers 1,8,32 [--seconds 120] [--there 1000]
+    python -m benchmarks.fleet.scaling --preset standard --hosts 1,8,32 [--seconds 120] [--there 1000]
 
 `--there` writes so many starts into the study before anybody begins.
 """
 
 import argparse
-import multiprocessing
-import os
+import resource
 import sys
 import tempfile
+import threading
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from multiprocessing.process import BaseProcess
 from pathlib import Path
 from statistics import fmean, quantiles
 
@@ -27,24 +25,18 @@ from benchmarks.campaign.host import DrawnHost
 from benchmarks.campaign.play import Arm, set_up
 from benchmarks.campaign.servers import draw_server
 from benchmarks.fleet.history import write_history
-from tests.integration.work_simulated import FastClock
-from tests.testbed.database import Postgres, open_postgres
+from benchmarks.fleet.targets import name_hosts, open_targets
+from benchmarks.fleet.tireless import Tireless
+from tests.integration.simulated_fleet import FastClock
 from tests.unit.simulated_study import FINGERPRINT
-from tests.unit.simulation import SimulatedClock
-from tuner.campaign.campaign import run_campaign
-from tuner.campaign.experiment import Experiment
-from tuner.campaign.start_runner import name_session
-from tuner.commands.session import name_worker
-from tuner.optimize.optimizer import Observation, Optimizer, Suggestion
+from tests.unit.simulation import Log
+from tuner.commands.fleet.control import Lane, Team, drive_all
+from tuner.commands.fleet.engine import Engine, RemoteExecutor, open_engine
 from tuner.records import Role, Start, State
-from tuner.space import Dimension
-from tuner.study import Study
+from tuner.study.file import choose_target
 from tuner.study.open_storage import open_storage
-from tuner.study.presets import PRESETS, Plan
-from tuner.study.storage import Storage
+from tuner.study.presets import PRESETS
 
-TICKS = os.sysconf("SC_CLK_TCK")
-STUDY = "fleet"
 SERVER = 3
 """Number of the drawn server that all hosts have."""
 ARM = Arm(name="fleet", knows_presets=False)
@@ -54,198 +46,139 @@ SEARCHED = {Role.SEARCH, Role.REPEAT}
 
 @dataclass(frozen=True, kw_only=True)
 class Result:
-    """What some workers did in the window."""
+    """What some hosts did in the window."""
 
-    workers: int
+    hosts: int
     per_hour: float
     start_s: float
     """Mean length of a start."""
     between_s: float
-    """Mean time from the end of a worker's start to the beginning of its next, waits included."""
+    """Mean time from the end of a host's start to the beginning of its next, waits included."""
     most_between_s: float
     """What that is at most in nine of ten."""
     suggest_s: float
     """Mean time that it took to choose a configuration."""
-    worker_s: float
-    """CPU seconds of a worker for each start."""
-    database_cores: float
-    """CPU seconds of all processes of the database per second."""
+    controller_cores: float
+    """CPU seconds of the controller per second, the scheduler in it included."""
+    most_mib: float
+    """Memory of the controller, at the most."""
 
 
 def main() -> None:
-    """Measure each number of workers, and print a table."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--workers", default="1,2,4,8,16,32,64", help="numbers of workers")
+    """Measure each number of hosts, and print a table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--hosts", default="1,2,4,8,16,32,64", help="numbers of hosts")
     parser.add_argument("--seconds", type=float, default=60.0, help="length of the window")
     parser.add_argument("--preset", default="quick", choices=PRESETS)
     parser.add_argument("--there", type=int, default=0, help="starts that the study has before")
     options = parser.parse_args()
     print(
-        "| workers | starts/hour | of linear | seconds of a start | between two | in 9 of 10 | to choose "
-        "| worker, CPU s/start | database, cores |"
+        "| hosts | starts/hour | of linear | seconds of a start | between two | in 9 of 10 | to choose "
+        "| controller, cores | MiB at the most |"
     )
     print("|---:|---:|---:|---:|---:|---:|---:|---:|---:|")
     single = 0.0
-    for count in map(int, options.workers.split(",")):
-        with open_postgres() as postgres:
-            found = measure(postgres, count, options.seconds, options.preset, there=options.there)
-        single = single or found.per_hour / found.workers
+    for count in map(int, options.hosts.split(",")):
+        found = measure(count, options.seconds, options.preset, there=options.there)
+        single = single or found.per_hour / found.hosts
         print(
-            f"| {found.workers} | {found.per_hour:,.0f} | {found.per_hour / found.workers / single:.2f} "
+            f"| {found.hosts} | {found.per_hour:,.0f} | {found.per_hour / found.hosts / single:.2f} "
             f"| {found.start_s:.2f} | {found.between_s:.2f} | {found.most_between_s:.2f} "
-            f"| {found.suggest_s:.2f} | {found.worker_s:.2f} | {found.database_cores:.3f} |",
+            f"| {found.suggest_s:.2f} | {found.controller_cores:.2f} | {found.most_mib:.0f} |",
             flush=True,
         )
 
 
-def measure(postgres: Postgres, count: int, seconds: float, preset: str, *, there: int) -> Result:
-    """Let so many workers measure one study for a while."""
-    plan = replace(PRESETS[preset], trials=100_000, minutes=1e6)
-    with tempfile.TemporaryDirectory() as folder:
-        with join(postgres, Path(folder), plan, "web0") as experiment:
-            write_history(experiment, draw_server(SERVER), there, hosts=count)
-        with join(postgres, Path(folder), plan, "web0") as experiment:
-            # What every worker has computed that was at work for long; they are forks of this process.
-            experiment.ranking()
-        workers = [begin(postgres, Path(folder), plan, f"web{number}") for number in range(count)]
-        storage = open_storage(postgres.url, STUDY)
-        try:
-            wait_until_all_search(storage, count, workers, there)
-            began_s, before_s, worked_s = now_s(), database_cpu_s(postgres), worker_cpu_s(workers)
+def measure(count: int, seconds: float, preset: str, *, there: int) -> Result:
+    """Let a controller drive so many hosts for a while."""
+    hosts = name_hosts(count)
+    with tempfile.TemporaryDirectory() as folder, open_engine(PATIENCE_S) as engine:
+        team, lanes = form(engine, hosts, Path(folder), preset, there=there)
+        with open_targets(engine, hosts, SERVER):
+            driving = threading.Thread(target=drive, args=(team, lanes))
+            driving.start()
+            wait_until_all_search(team, count, driving, there)
+            began_s, spent_s = time.time(), time.process_time()
             time.sleep(seconds)
-            ended_s, spent_s = now_s(), database_cpu_s(postgres) - before_s
-            worked_s = worker_cpu_s(workers) - worked_s
-        finally:
-            for worker in workers:
-                worker.kill()
-                worker.join()
-    return summarise(storage.starts(), count, began_s, ended_s, spent_s, worked_s)
+            ended_s, spent_s = time.time(), time.process_time() - spent_s
+            starts = [*team.storage.known.ended]
+            team.stop(KeyboardInterrupt())
+            driving.join()
+    return summarise(starts, count, began_s, ended_s, spent_s)
 
 
-@contextmanager
-def join(postgres: Postgres, folder: Path, plan: Plan, name: str) -> Iterator[Experiment]:
-    """Take part in the study as the worker of a host."""
-
-    def open_shared(_settings: Study, clock: SimulatedClock) -> Storage:
-        storage = open_storage(postgres.url, STUDY, clock=clock)
-        storage.join(host=name, worker=name_worker(), patience_s=PATIENCE_S)
-        stack.enter_context(storage.at_work())
-        storage.claim(replace(FINGERPRINT, host=name), definition={"study": STUDY})
-        return storage
-
-    server = draw_server(SERVER)
-    host = DrawnHost(server=server, seed=sum(name.encode()), suggest_s=0.0, clock=FastClock(1.0))
-    own = folder / name
-    own.mkdir(exist_ok=True)
-    with ExitStack() as stack:
-        experiment = set_up(server, ARM, host, own, plan=plan, open_empty=open_shared)
-        experiment.starter.session = name_session(name)
-        experiment.optimizer = Tireless(experiment.optimizer)
-        yield experiment
-
-
-def work(postgres: Postgres, folder: Path, plan: Plan, name: str) -> None:
-    """Measure until somebody ends the process."""
-    with join(postgres, folder, plan, name) as experiment:
-        run_campaign(experiment)
-
-
-class Tireless:
-    """Suggests as another optimizer does, and keeps to itself when there is nothing left to gain."""
-
-    def __init__(self, optimizer: Optimizer) -> None:
-        """Take the other one."""
-        self._optimizer = optimizer
-
-    def suggest(
-        self,
-        dimensions: Sequence[Dimension],
-        observations: Sequence[Observation],
-        *,
-        seed: int,
-        refused: int = 0,
-    ) -> Suggestion:
-        """Return a point; see `Optimizer`."""
-        found = self._optimizer.suggest(dimensions, observations, seed=seed, refused=refused)
-        return replace(found, expected_gain=None)
+def form(
+    engine: Engine, hosts: list[str], folder: Path, preset: str, *, there: int
+) -> tuple[Team, list[Lane]]:
+    """Begin a study that does not end, with so many starts that nobody made."""
+    plan = replace(PRESETS[preset], trials=100_000, minutes=1e6)
+    host = DrawnHost(server=draw_server(SERVER), seed=1, suggest_s=0.0, clock=FastClock(1.0))
+    experiment = set_up(
+        host.server, ARM, host, folder, plan=plan,
+        open_empty=lambda *_: open_storage(f"sqlite:///{folder}/study.db", "fleet"),
+    )  # fmt: skip
+    storage, setup = experiment.storage, experiment.setup
+    storage.claim(replace(FINGERPRINT, host=hosts[0]), definition={})
+    write_history(experiment, host.server, there, hosts=len(hosts))
+    storage.write_alone()
+    team = Team(plan=plan, storage=storage, optimizer=Tireless(experiment.optimizer), progress=Log())
+    lanes = [
+        Lane(
+            team=team,
+            setup=replace(setup, settings=choose_target(setup.settings, name)),
+            open_executor=lambda telling, name=name: nullcontext(
+                RemoteExecutor(
+                    host=name, client=engine.client, turn=team.shared.turn, check=lambda: None,
+                    note=telling.note,
+                )
+            ),
+        )
+        for name in hosts
+    ]  # fmt: skip
+    return team, lanes
 
 
-def begin(postgres: Postgres, folder: Path, plan: Plan, name: str) -> BaseProcess:
-    """Start a worker; by fork, as 64 processes that import everything would take minutes."""
-    worker = multiprocessing.get_context("fork").Process(target=work, args=(postgres, folder, plan, name))
-    worker.start()
-    return worker
+def drive(team: Team, lanes: list[Lane]) -> None:
+    """Measure until somebody stops the study."""
+    with suppress(KeyboardInterrupt):
+        drive_all(team, lanes)
 
 
-def now_s() -> float:
-    """Return the time by which the workers stamp their starts."""
-    return FastClock(1.0).time()
-
-
-def wait_until_all_search(storage: Storage, count: int, workers: Sequence[BaseProcess], there: int) -> None:
+def wait_until_all_search(team: Team, count: int, driving: threading.Thread, there: int) -> None:
     """Wait until each host has ended a configuration."""
-    while len(find_searching(storage.starts()[there:])) < count:
-        if not all(worker.is_alive() for worker in workers):
-            sys.exit("a worker has ended")
-        time.sleep(2.0)
+    while len(find_searching([*team.storage.known.ended][there:])) < count:
+        if not driving.is_alive():
+            sys.exit("the study has ended")
+        time.sleep(1.0)
 
 
-def find_searching(starts: Sequence[Start]) -> set[str]:
+def find_searching(starts: list[Start]) -> set[str]:
     """Return the hosts on which a configuration was tried."""
-    return {start.host for start in starts if start.role in SEARCHED and start.state is not State.RUNNING}
+    return {start.host for start in starts if start.role in SEARCHED}
 
 
-def read_cpu_s(process: int) -> tuple[int, float, float]:
-    """Return a process's parent, and the CPU seconds of it alone and with its ended children (proc(5))."""
-    fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
-    return int(fields[1]), sum(map(int, fields[11:13])) / TICKS, sum(map(int, fields[11:15])) / TICKS
-
-
-def worker_cpu_s(workers: Sequence[BaseProcess]) -> float:
-    """Return the CPU seconds of all workers so far."""
-    return sum(read_cpu_s(worker.pid)[1] for worker in workers if worker.pid is not None)
-
-
-def database_cpu_s(postgres: Postgres) -> float:
-    """Return the CPU seconds of the server and of all its processes, those that ended included."""
-    spent = 0.0
-    for folder in Path("/proc").glob("[0-9]*"):
-        try:
-            parent, own_s, with_ended_s = read_cpu_s(int(folder.name))
-        except (FileNotFoundError, ProcessLookupError):
-            continue
-        if int(folder.name) == postgres.pid:
-            spent += with_ended_s
-        elif parent == postgres.pid:
-            spent += own_s
-    return spent
-
-
-def summarise(
-    starts: tuple[Start, ...], count: int, began_s: float, ended_s: float, spent_s: float, worked_s: float
-) -> Result:
+def summarise(starts: list[Start], count: int, began_s: float, ended_s: float, spent_s: float) -> Result:
     """Return what ended in the window."""
-    ended = [start for start in starts if start.state is not State.RUNNING]
-    inside = [start for start in ended if began_s <= end_of(start) <= ended_s]
+    inside = [start for start in starts if began_s <= end_of(start) <= ended_s]
+    own = {start.host: [each for each in starts if each.host == start.host] for start in inside}
     gaps = [
         later.started_s - end_of(start)
-        for host in {start.host for start in starts}
-        for start, later in pairwise([each for each in starts if each.host == host])
-        if start.state is not State.RUNNING and began_s <= end_of(start) and later.started_s <= ended_s
+        for each in own.values()
+        for start, later in pairwise(each)
+        if began_s <= end_of(start) and later.started_s <= ended_s
     ]
     chosen = [start.timing.suggest_s for start in inside if start.role is Role.SEARCH]
-    seconds = ended_s - began_s
     start_s, between_s = fmean(map(took_s, inside)), fmean(gaps)
     return Result(
-        workers=count,
-        # Of what one worker ends in a window, the count would tell little.
+        hosts=count,
+        # Of what one host ends in a window, the count would tell little.
         per_hour=3600 * count / (start_s + between_s),
         start_s=start_s,
         between_s=between_s,
         most_between_s=quantiles(gaps, n=10)[-1],
-        suggest_s=fmean(chosen),
-        worker_s=worked_s / len(inside),
-        database_cores=spent_s / seconds,
+        suggest_s=fmean(chosen) if chosen else 0.0,
+        controller_cores=spent_s / (ended_s - began_s),
+        most_mib=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
     )
 
 
@@ -256,7 +189,7 @@ def end_of(start: Start) -> float:
 
 def took_s(start: Start) -> float:
     """Return the seconds that a start took."""
-    return start.timing.deploy_s + start.timing.load_s
+    return 0.0 if start.state is State.INVALID else start.timing.deploy_s + start.timing.load_s
 
 
 if __name__ == "__main__":

@@ -288,16 +288,6 @@ def test_a_generator_that_cannot_open_its_connections_is_said(tuner):
     assert not tuner.processes()
 
 
-def test_an_unreachable_storage_is_said_without_its_password(tuner):
-    text = tuner.write().read_text() + "storage: postgresql://user:secret@127.0.0.1:1/none\n"
-
-    completed = tuner.call("run", tuner.write(text=text))
-
-    assert completed.returncode in {USAGE, TARGET}
-    assert "Traceback" not in completed.stderr
-    assert "secret" not in completed.stderr
-
-
 @pytest.mark.parametrize(
     "arguments",
     [

@@ -1,4 +1,4 @@
-"""A study that several workers share: their processes, and what has to be true of all their starts."""
+"""A study on several simulated hosts: its controller's process, and what has to be true of its starts."""
 
 import os
 import signal
@@ -10,7 +10,8 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
 
-from tests.integration.waiting import wait_until
+from tests.integration.simulated_fleet import HELD, name_of
+from tests.integration.waiting import is_running
 from tuner.records import Role, Start, State
 from tuner.statistics.ranking import config_key
 from tuner.study import Study
@@ -22,16 +23,14 @@ PATIENCE_S = 120.0
 ROOT = Path(__file__).parents[2]
 
 
-class Worker:
-    """One worker as a process; what it says is kept.
+class Controller:
+    """The controller of a study as a process; what it says is kept."""
 
-    With `stop_at` it stops itself in the middle of its first start of that role. Stopped from outside, it may
-    be at anything by then, and have the turn.
-    """
-
-    def __init__(self, settings: Study, host: str, stop_at: str = "") -> None:
-        program = (sys.executable, "-m", "tests.integration.work_simulated")
-        command = (*program, settings.path, host, SPEED, stop_at)
+    def __init__(self, settings: Study, *program: str) -> None:
+        """Begin it: a module and its arguments, by default that of simulated hosts."""
+        program = program or ("tests.integration.simulated_fleet", str(settings.path), SPEED)
+        command = (sys.executable, "-m", *program)
+        self.settings = settings
         self.process = subprocess.Popen(
             command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
         )
@@ -50,10 +49,11 @@ class Worker:
         self._reader.join()
         return self.said[-1]
 
-    def wait_until_stopped(self) -> None:
-        """Wait until it has stopped itself."""
-        state = Path(f"/proc/{self.process.pid}/status")
-        wait_until(lambda: "State:\tT" in state.read_text(), patience_s=PATIENCE_S)
+    def find_workers(self, host: str) -> list[int]:
+        """Return the processes that hold a host."""
+        held = self.settings.folder / HELD
+        names = [path.name.split() for path in held.glob("*")] if held.exists() else []
+        return [int(pid) for name, pid in names if name == name_of(host) and is_running(int(pid))]
 
     def signal(self, number: signal.Signals) -> None:
         os.kill(self.process.pid, number)
@@ -65,18 +65,6 @@ class Worker:
         self._reader.join()
         assert self.process.stdout is not None
         self.process.stdout.close()
-
-
-def await_measuring(storage: Storage, host: str) -> None:
-    """Wait until a host is in the middle of a start."""
-
-    def is_measuring() -> bool:
-        return any(
-            start.host == host and start.state is State.RUNNING and start.windows
-            for start in storage.starts()
-        )
-
-    wait_until(is_measuring, patience_s=PATIENCE_S)
 
 
 def assert_whole(storage: Storage) -> None:

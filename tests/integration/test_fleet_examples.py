@@ -22,7 +22,7 @@ def test_kubernetes_accepts_the_job_of_workers() -> None:
         validate_kubernetes({**job, "spec": {**job["spec"], "completions": "three"}}, "job-batch-v1")
 
 
-def test_compose_accepts_the_database_and_its_workers() -> None:
+def test_compose_accepts_the_scheduler_and_its_workers() -> None:
     composition = yaml.safe_load((EXAMPLES / "compose.yaml").read_text())
 
     validate_compose(composition)

@@ -5,11 +5,11 @@ next, once all have come to where they need it; so a study plays as it would on 
 """
 
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TypeVar
+from typing import Any
 
 import optuna
 
@@ -22,15 +22,12 @@ from tests.unit.simulation import (
     write_study,
 )
 from tuner.campaign.campaign import run_campaign
-from tuner.campaign.experiment import Experiment
-from tuner.records import Start
+from tuner.campaign.experiment import Experiment, Seat, Shared
 from tuner.space import Space
 from tuner.study import Study
 from tuner.study.facts import HOSTS, VERDICT
 from tuner.study.presets import Plan
 from tuner.study.storage import Storage
-
-T = TypeVar("T")
 
 
 class Turns:
@@ -66,52 +63,40 @@ class Turns:
 
 
 @dataclass(kw_only=True)
-class SimulatedCrew:
-    """One worker of several, as `tuner.study.workers.crew.Crew` has it."""
+class SimulatedTurn:
+    """The turn as `tuner.campaign.turn.Turn` has it; each thread has the name of its host."""
 
     turns: Turns
-    clock: SimulatedClock
-    host: str
-    at_work_on: set[str]
-    worker: str = "simulated"
-    is_shared: bool = True
+    clocks: Mapping[str, SimulatedClock]
+
+    @property
+    def now_s(self) -> float:
+        return self.clocks[threading.current_thread().name].now_s
+
+    def time(self) -> float:
+        return self.now_s
 
     @contextmanager
-    def at_work(self) -> Iterator[None]:
-        self.turns.take(self.host, self.clock.now_s)
+    def taken(self) -> Iterator[None]:
+        name = threading.current_thread().name
+        self.turns.take(name, self.now_s)
         try:
             yield
         finally:
-            self.at_work_on.discard(self.host)
-            self.turns.pass_on(self.host, for_ever=True)
+            self.turns.pass_on(name, for_ever=True)
 
     @contextmanager
     def others_turn(self) -> Iterator[None]:
-        self.turns.pass_on(self.host)
+        name = threading.current_thread().name
+        self.turns.pass_on(name)
         try:
             yield
         finally:
-            self.turns.take(self.host, self.clock.now_s)
+            self.turns.take(name, self.now_s)
 
-    def alive(self, trial: int) -> AbstractContextManager[None]:  # noqa: ARG002
-        return nullcontext()
-
-    def require_turn(self) -> None: ...
-
-    def insist(self, write: Callable[[], T]) -> T:
-        return write()
-
-    def silences(self) -> Mapping[int, float | None]:
-        return {}
-
-    def find_lost(self, running: Sequence[Start]) -> list[Start]:
-        return [start for start in running if start.host == self.host or not self.is_at_work(start.host)]
-
-    def is_at_work(self, host: str) -> bool:
-        return host in self.at_work_on
-
-    def is_any_at_work(self) -> bool:
-        return bool(self.at_work_on)
+    def wait(self, seconds: float) -> None:
+        with self.others_turn():
+            self.clocks[threading.current_thread().name].sleep(seconds)
 
 
 @dataclass(kw_only=True)
@@ -120,7 +105,7 @@ class Played:
 
     settings: Study
     storage: Storage
-    campaigns: Mapping[str, Experiment] = field(default_factory=dict)
+    campaigns: dict[str, Experiment] = field(default_factory=dict)
     failures: dict[str, BaseException] = field(default_factory=dict)
 
     @property
@@ -130,9 +115,7 @@ class Played:
     @property
     def experiment(self) -> Experiment:
         """The study as the first host's worker sees it at last."""
-        first = next(iter(self.campaigns.values()))
-        first._read_starts()
-        return first
+        return next(iter(self.campaigns.values()))
 
 
 def write_targets(
@@ -149,41 +132,36 @@ def play(
     *,
     plan: Plan = SMALL_PLAN,
     space: Space | None = None,
-    absent: Sequence[str] = (),
 ) -> Played:
-    """Play a study on all its hosts but the absent ones, to its verdict or until all have failed."""
+    """Play a study on all its hosts, to its verdict or until all have failed."""
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     kept = optuna.storages.InMemoryStorage()
-    turns, at_work_on = Turns(), {name for name in hosts if name not in absent}
-    played: Played | None = None
-    campaigns: dict[str, Experiment] = {}
-    failures: dict[str, BaseException] = {}
-
-    def work(name: str, host: SimulatedHost, storage: Storage) -> None:
-        try:
-            with storage.at_work():
-                storage.claim(replace(FINGERPRINT, host=name), definition={"study": settings.name})
-                if settings.hosts is not None and storage.hosts is None:
-                    storage.remember(HOSTS, settings.hosts)
-                campaigns[name] = make_campaign(
-                    settings, host, storage, plan=plan, session=f"on {name}", space=space
-                )
-                storage.remember(VERDICT, run_campaign(campaigns[name]))
-        except BaseException as error:  # noqa: BLE001 - told by whoever waits for it
-            failures[name] = error
-
     study = optuna.create_study(storage=kept, study_name=settings.name, direction="maximize")
-    threads = []
-    for name, host in hosts.items():
-        storage = Storage(kept, study, "memory", clock=host.clock)
-        played = played or Played(settings=settings, storage=storage, campaigns=campaigns, failures=failures)
-        if name in at_work_on:
-            storage.crew = SimulatedCrew(turns=turns, clock=host.clock, host=name, at_work_on=at_work_on)
-            threads.append(threading.Thread(target=work, args=(name, host, storage)))
-    turns.begin(sorted(at_work_on))
+    turns = Turns()
+    turn: Any = SimulatedTurn(turns=turns, clocks={name: host.clock for name, host in hosts.items()})
+    storage = Storage(kept, study, "memory", clock=turn)
+    storage.claim(replace(FINGERPRINT, host=next(iter(hosts))), definition={"study": settings.name})
+    if settings.hosts is not None:
+        storage.remember(HOSTS, settings.hosts)
+    shared = Shared(turn=turn)
+    played = Played(settings=settings, storage=storage)
+
+    def work(name: str, host: SimulatedHost) -> None:
+        try:
+            with turn.taken():
+                campaign = make_campaign(
+                    settings, host, storage, plan=plan, session=f"on {name}", space=space,
+                    seat=Seat(host=name, executor=None, shared=shared),
+                )  # fmt: skip
+                played.campaigns[name] = campaign
+                storage.remember(VERDICT, run_campaign(campaign))
+        except BaseException as error:  # noqa: BLE001 - told by whoever waits for it
+            played.failures[name] = error
+
+    threads = [threading.Thread(target=work, name=name, args=(name, host)) for name, host in hosts.items()]
+    turns.begin(sorted(hosts))
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert played is not None
     return played

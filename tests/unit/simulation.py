@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
@@ -13,13 +14,16 @@ import optuna
 
 from tests.unit.simulated_study import FINGERPRINT
 from tuner.adapters.loads.wrk import Wrk
-from tuner.campaign.experiment import Experiment
+from tuner.campaign.experiment import Experiment, Seat
+from tuner.campaign.lost_starts import LOST
 from tuner.campaign.prepare import Setup
 from tuner.campaign.progress import UNKNOWN, Leader
+from tuner.campaign.trial import Trial, TrialOutcome
 from tuner.campaign.warm_start import read_earlier
+from tuner.errors import TargetError
 from tuner.hosts.placement import place
 from tuner.measure.gates import RetryBudget
-from tuner.measure.start import NO_JUDGES, Judges
+from tuner.measure.start import NO_JUDGES, Judges, Outcome
 from tuner.measure.window import Load
 from tuner.optimize.catalogue import make_optimizer
 from tuner.optimize.replay import distributions
@@ -229,6 +233,47 @@ class SimulatedHost:
         )
 
 
+@dataclass(frozen=True, kw_only=True)
+class SimulatedExecutor:
+    """Runs trials as `tuner.campaign.trial.InProcessExecutor` does, on a simulated host."""
+
+    host: SimulatedHost
+
+    def measure(self, trial: Trial, keep: Callable[[Window], None]) -> TrialOutcome:
+        deploy_s = self.host.deploy(trial.config)
+        loading_s = self.host.clock.monotonic()
+        failure = self.host.fault(trial.config)
+        return TrialOutcome(
+            outcome=None if failure else self._load(trial, keep), failure=failure, deploy_s=deploy_s,
+            load_s=self.host.clock.monotonic() - loading_s, retries=trial.retries,
+        )  # fmt: skip
+
+    def wait_until_quiet(self, most_s: float) -> bool:
+        self.host.clock.sleep(min(most_s, self.host.busy_s))
+        return True
+
+    def _load(self, trial: Trial, keep: Callable[[Window], None]) -> Outcome:
+        host, plan, rate_rps = self.host, trial.plan, trial.load.rate_rps
+        luck = host.rng.gauss(0.0, host.sigma_start)
+        for situation in trial.situations:
+            keep(host.window_in(situation, trial.config, luck, trial.situation_s))
+        if trial.situations:
+            return Outcome(steady=True, pruned=None)
+        own = host.worth(trial.config) + luck
+        warm_up = host.window(trial.config, own, plan.warmup_s, rate_rps)
+        if (reason := trial.judges.gate_zero(warm_up)) is not None:
+            keep(warm_up)
+            return Outcome(steady=True, pruned=reason)
+        valid: list[Window] = []
+        while len(valid) < plan.windows[1]:
+            valid.append(host.window(trial.config, own, plan.window_s, rate_rps))
+            keep(valid[-1])
+            reason = trial.judges.prune(valid) if plan.windows[0] <= len(valid) < plan.windows[1] else None
+            if reason is not None:
+                return Outcome(steady=True, pruned=reason)
+        return Outcome(steady=True, pruned=None)
+
+
 @dataclass(kw_only=True)
 class SimulatedStarter:
     """Makes starts as `tuner.campaign.start_runner.Starter` does, on a simulated host."""
@@ -238,6 +283,9 @@ class SimulatedStarter:
     plan: Plan
     storage: Storage
     session: str
+    host_name: str = ""
+    elsewhere: Callable[[], AbstractContextManager[None]] = nullcontext
+    """Lets others decide while a start is made."""
     retries: RetryBudget = field(default_factory=RetryBudget)
     openings: list[Opening] = field(default_factory=list)
 
@@ -265,19 +313,25 @@ class SimulatedStarter:
         self.host.step()
         suggest_s += self.host.suggest(opening.role)
         start = self.storage.begin(
-            opening, distributions=distributions(dimensions) if opening.point else {}, session=self.session
-        )
-        with self.storage.elsewhere(start):
-            self.host.step()
-            deploy_s = self.host.deploy(opening.config)
-            loading_s = self.host.clock.monotonic()
-            fault = self.host.fault(opening.config)
-            if fault is None:
-                start = self._measure(start, judges, plan, None if load is None else load.rate_rps)
-            else:
-                start = replace(start, state=State.FAILED, failure=fault)
-            self.host.step()
-            load_s = self.host.clock.monotonic() - loading_s
+            opening, distributions=distributions(dimensions) if opening.point else {}, session=self.session,
+            host=self.host_name,
+        )  # fmt: skip
+        try:
+            with self.elsewhere():
+                self.host.step()
+                deploy_s = self.host.deploy(opening.config)
+                loading_s = self.host.clock.monotonic()
+                fault = self.host.fault(opening.config)
+                if fault is None:
+                    start = self._measure(start, judges, plan, None if load is None else load.rate_rps)
+                else:
+                    start = replace(start, state=State.FAILED, failure=fault)
+                self.host.step()
+                load_s = self.host.clock.monotonic() - loading_s
+        except TargetError:
+            lost = replace(start, state=State.INVALID, failure=Failure(kind=LOST, reason="cut off"))
+            self.storage.end(lost, log_ratio=None, slacks={})
+            raise
         start = replace(start, timing=Timing(suggest_s=suggest_s, deploy_s=deploy_s, load_s=load_s))
         self.storage.end(
             start,
@@ -290,8 +344,8 @@ class SimulatedStarter:
         self.openings.append(opening)
         host, storage = self.host, self.storage
         host.step()
-        start = storage.begin(opening, distributions={}, session=self.session)
-        with storage.elsewhere(start):
+        start = storage.begin(opening, distributions={}, session=self.session, host=self.host_name)
+        with self.elsewhere():
             host.step()
             host.clock.sleep(DEPLOY_S)
             loading_s = host.clock.monotonic()
@@ -386,7 +440,7 @@ def open_in_memory(clock: SimulatedClock) -> Storage:
     return Storage(storage, study, "memory", clock=clock)
 
 
-def make_campaign(
+def make_campaign(  # noqa: PLR0913 - what a campaign is made of
     settings: Study,
     host: SimulatedHost,
     storage: Storage,
@@ -395,15 +449,19 @@ def make_campaign(
     session: str = "first",
     space: Space | None = None,
     fixed_rate: Load | None = None,
+    seat: Seat | None = None,
 ) -> Experiment:
     """Take up a study on a simulated host."""
     space = space or space_of(*TUNED)
     setup = make_setup(settings, space, fixed_rate, cpus=host.cpus)
     earlier = read_earlier(settings, space)
     optimizer = make_optimizer(settings.optimizer, space.encode(space.default()), earlier=earlier)
-    campaign = Experiment(setup, plan, storage, optimizer, Log(), session=session, clock=host.clock)
-    starter: Any = SimulatedStarter(
-        host=host, setup=campaign.setup, plan=plan, storage=storage, session=session
+    campaign = Experiment(
+        setup, plan, storage, optimizer, Log(), session=session, seat=seat, clock=host.clock
     )
+    starter: Any = SimulatedStarter(
+        host=host, setup=campaign.setup, plan=plan, storage=storage, session=session, host_name=campaign.host,
+        elsewhere=nullcontext if seat is None else seat.shared.turn.others_turn,
+    )  # fmt: skip
     campaign.starter = starter
     return campaign

@@ -16,7 +16,9 @@ from tuner.cli import app
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "docs/examples"
 SHOWN = [ROOT / "docs/verify-and-gate.md", *sorted(EXAMPLES.rglob("*.*"))]
-COMMAND = re.compile(r"(?:^|[/ ])tuner((?: +-{1,2}[a-z]+)* +(?:verify|gate|check|run|apply|confirm) .*)$")
+COMMAND = re.compile(
+    r"(?:^|[/ ])tuner((?: +-{1,2}[a-z]+)* +(?:verify|gate|check|run|worker|apply|confirm) .*)$"
+)
 
 
 def list_texts(data: object) -> Iterator[str]:
@@ -33,7 +35,11 @@ def list_commands(path: Path) -> list[list[str]]:
     text = path.read_text()
     if path.suffix == ".yaml":
         text = "\n".join(list_texts(yaml.safe_load(text)))
-    lines = [line.removeprefix("ExecStart=") for line in text.splitlines() if not line.startswith("#")]
+    lines = [
+        line.removeprefix("ExecStart=")
+        for line in text.replace("\\\n", "").splitlines()
+        if not line.startswith("#")
+    ]
     found = (COMMAND.search(line.strip()) for line in lines)
     return [shlex.split(each[1], comments=True) for each in found if each]
 
@@ -54,7 +60,7 @@ def parse(arguments: list[str]) -> None:
         ("gitlab-ci.yaml", 2),
         ("tuner-verify.service", 1),
         ("tuner-worker@.service", 1),
-        ("compose.yaml", 2),
+        ("compose.yaml", 3),
         ("kubernetes.yaml", 1),
     ],
 )
@@ -88,7 +94,7 @@ def test_jobs_have_what_their_services_ask_for():
 
 @pytest.mark.parametrize(
     ("units", "line"),
-    [("tuner-verify.*", "Type=oneshot"), ("fleet/tuner-worker@.service", "Restart=on-failure")],
+    [("tuner-verify.*", "Type=oneshot"), ("fleet/tuner-worker@.service", "Restart=always")],
 )
 def test_systemd_accepts_the_units(units: str, line: str, tmp_path: Path):
     for path in sorted(EXAMPLES.glob(units)):
@@ -114,9 +120,11 @@ def verify_units(*paths: Path) -> tuple[int, str]:
 
 def test_each_worker_of_the_composition_has_a_host_of_its_own():
     services = yaml.safe_load((EXAMPLES / "fleet/compose.yaml").read_text())["services"]
-    database = services.pop("database")
-    hosts = [re.search(r"--target (\S+)", service["command"])[1] for service in services.values()]
+    scheduler = services.pop("scheduler")
+    commands = [service["command"] for service in services.values()]
+    hosts = [found[1] for command in commands if (found := re.search(r"--target (\S+)", command))]
 
     assert len(hosts) == len(set(hosts)) == 2
-    assert all("database" in service["depends_on"] for service in services.values())
-    assert database["healthcheck"]["test"][0] == "CMD"
+    assert all("tcp://scheduler:8786" in command for command in commands)
+    assert all("scheduler" in service["depends_on"] for service in services.values())
+    assert scheduler["command"] == "dask scheduler"

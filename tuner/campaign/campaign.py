@@ -37,7 +37,7 @@ NOTHING_BETTER = "nothing beat the default in the search"
 def run_campaign(experiment: Experiment) -> str:
     """Run what is missing of a study; returns why it stopped.
 
-    Where another worker has ended a stage meanwhile, what is missing is looked at anew.
+    Where another host's thread has ended a stage meanwhile, what is missing is looked at anew.
 
     Raises:
         TooNoisy: nothing but the default could be measured, or the study has other hosts.
@@ -51,9 +51,8 @@ def run_campaign(experiment: Experiment) -> str:
             if verdict is not None:
                 return verdict
         except TooNoisy as noisy:
-            settings = experiment.setup.settings
             tried = any(start.counts and start.role is not Role.CONTROL for start in experiment.starts)
-            if not tried or settings.targets is not None or settings.is_shared:
+            if not tried or experiment.host:
                 raise
             return f"{TOO_NOISY}{str(noisy).removeprefix(NOISY)}"
 

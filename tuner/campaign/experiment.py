@@ -2,8 +2,8 @@
 
 import math
 import time
-from collections.abc import Collection, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from random import Random
 from statistics import median
@@ -13,7 +13,9 @@ from tuner.campaign.prepare import Setup
 from tuner.campaign.progress import Leader, Progress
 from tuner.campaign.schedule import Schedule
 from tuner.campaign.start_runner import Starter
-from tuner.errors import TargetError, TooNoisy
+from tuner.campaign.trial import Executor
+from tuner.campaign.turn import Turn
+from tuner.errors import TooNoisy
 from tuner.measure.gates import HEALTHY, ControlFacts
 from tuner.measure.gates.retries import LEAVE
 from tuner.measure.start import NO_JUDGES, Judges
@@ -34,7 +36,7 @@ from tuner.study.storage import Opening, Storage
 LEAST_PAUSE_S = 20.0
 """Waiting so long for a noisy host to calm down pays, however little time is left."""
 LOOK_AGAIN_S = 0.5
-"""Between two looks at what other workers are at, for each `LOOKING` hosts."""
+"""A thread that waits for others looks so often at what they have decided, for each `LOOKING` hosts."""
 LOOKING = 16
 DECIDING_SHARE = 0.25
 """Of the time of all starts, in which somebody may be choosing; beyond, several are chosen at once."""
@@ -47,13 +49,37 @@ LEADERS = 5
 
 
 class PlanChanged(Exception):
-    """Another worker has ended a stage, or settled something that it had planned."""
+    """Another host's thread has ended a stage, or settled something that was planned."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Shared:
+    """What the experiments on all hosts of a study have in common, beside its storage."""
+
+    turn: Turn = field(default_factory=Turn)
+    ranked: tuple[list[Start], Ranking] | None = None
+    rank_s: float = 0.0
+    """What it took last to rank all starts."""
+    suggest_s: float = 0.0
+    """What it took last to choose by that."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seat:
+    """The place of one experiment among those on several hosts."""
+
+    host: str
+    """Name of the target among those of the study."""
+    executor: Executor | None
+    """Runs trials there; None for this process."""
+    shared: Shared
+    """The first experiment reads the storage; the others find what it has read."""
 
 
 class Experiment:
     """What all stages of a campaign share."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what a study is made of
         self,
         setup: Setup,
         plan: Plan,
@@ -62,67 +88,78 @@ class Experiment:
         progress: Progress,
         *,
         session: str,
+        seat: Seat | None = None,
         clock: Clock = time,
     ) -> None:
-        """Take up the study where its storage left it."""
-        moved, pace = storage.recall(MOVED_LOAD), storage.recall(PACE)
-        setup = setup if moved is None else setup.move(moved)
-        if pace is not None:
-            setup, plan = setup.at_pace(pace), plan.at_pace(pace.window_s)
+        """Take up the study where its storage left it.
+
+        Args:
+            setup: of the target.
+            plan: of the study.
+            storage: of the study.
+            optimizer: chooses what to try.
+            progress: told what happens.
+            session: name of what this process does.
+            seat: among the experiments on several hosts; None for one host, which this process measures.
+            clock: tells the time.
+        """
         self.clock = clock
-        self.setup = setup
+        self.setup = self._begun_with = setup
         self.plan = plan
         self.storage = storage
         self.optimizer = optimizer
         self.progress = progress
-        self.starter = Starter(setup=setup, plan=plan, storage=storage, session=session)
+        self.host = "" if seat is None else seat.host
+        self.starter = Starter(
+            setup=setup, plan=plan, storage=storage, session=session, host=self.host,
+            executor=None if seat is None else seat.executor,
+        )  # fmt: skip
         self.default = setup.space.default()
-        self.host = storage.crew.host
         self.hosts = storage.hosts
         """Those for all of which the winner is to hold; None for one, or where any of several will do."""
-        self.pending: list[Start] = []
-        """What other workers are at."""
+        self.shared = Shared() if seat is None else seat.shared
+        self.starts, self.pending = storage.known.ended, storage.known.running
+        """Those that have ended, and those that others are at; the same lists for all hosts."""
+        self._follow()
+        if seat is None or not (self.starts or self.pending):
+            self._read_starts()
         self._plans = storage.plans()
-        self.starts: list[Start] = []
-        self._read_starts()
-        self._ranked: tuple[list[Start], Ranking] | None = None
-        self._rank_s, self.suggest_s = 0.0, 0.0
-        """What it took last to rank all starts, and to choose by that."""
         self._may_lag = False
         self.schedule = Schedule(self)
-        self._away_since_s: dict[str, float] = {}
-        """Host that is waited for → since when nobody was at work there."""
 
     def maximize(self, metric: Metric) -> None:
         """Compare by another metric from now on, what was measured so far included."""
         self.storage.remember(METRIC, metric)
         self.starts[:] = [measured_by(start, metric) for start in self.starts]
-        self._ranked = None
+        self.shared.ranked = None
 
     def compare_loads(self, blend: Blend) -> None:
         """Compare by several loads from now on, what was measured so far included."""
         self.storage.remember(BLEND, blend)
         self.starts[:] = [blended(start, blend) for start in self.starts]
-        self._ranked = None
+        self.shared.ranked = None
 
     def move_load(self, moved: MovedLoad) -> None:
         """Go on with the load generator in another place; what was measured so far was another load."""
         self.storage.remember(MOVED_LOAD, moved)
-        self._move(moved)
-        self.starts.clear()
-        self._ranked = None
+        self.storage.known.forget_before(moved.since)
+        self._follow()
+        self.shared.ranked = None
 
     def set_pace(self, pace: Pace) -> None:
         """Go on with longer windows; what was measured so far cannot be compared with them."""
         self.storage.remember(PACE, pace)
-        self.setup, self.plan = self.setup.at_pace(pace), self.plan.at_pace(pace.window_s)
-        self.starter = replace(self.starter, setup=self.setup, plan=self.plan)
-        self.starts.clear()
-        self._ranked = None
+        self.storage.known.forget_before(pace.since)
+        self._follow()
+        self.shared.ranked = None
 
-    def _move(self, moved: MovedLoad) -> None:
-        self.setup = self.setup.move(moved)
-        self.starter = replace(self.starter, setup=self.setup)
+    def _follow(self) -> None:
+        """Take the load and the windows as they were settled."""
+        moved, pace = self.storage.recall(MOVED_LOAD), self.storage.recall(PACE)
+        self.setup = self._begun_with if moved is None else self._begun_with.move(moved)
+        if pace is not None:
+            self.setup, self.plan = self.setup.at_pace(pace), self.plan.at_pace(pace.window_s)
+        self.starter.setup, self.starter.plan = self.setup, self.plan
 
     # One start more
 
@@ -164,9 +201,7 @@ class Experiment:
             opening, judges=judges, value=self._log_ratio, suggest_s=suggest_s, plan=plan, load=load,
             controls=self.controls(),
         )  # fmt: skip
-        self.starts.append(start)
         is_changed = self._catch_up()
-        start = self._as_kept(start)
         self.schedule.end_start(start)
         self._report(start)
         self._wait_out_noise()
@@ -179,9 +214,7 @@ class Experiment:
         self.announce(opening.role, opening.arm)
         self._plans = self.storage.plans()
         start = self._give_up(opening) or self.starter.make_in(situations, opening, window_s=window_s)
-        self.starts.append(start)
         is_changed = self._catch_up()
-        start = self._as_kept(start)
         self.progress.start_ends(start, None)
         if is_changed:
             raise PlanChanged
@@ -194,8 +227,9 @@ class Experiment:
             return None
         constraints, session = self.setup.settings.constraints, self.starter.session
         return give_up(
-            self.storage, opening, space=self.setup.space, constraints=constraints, session=session
-        )
+            self.storage, opening, space=self.setup.space, constraints=constraints, session=session,
+            host=self.host,
+        )  # fmt: skip
 
     # Others
 
@@ -214,11 +248,12 @@ class Experiment:
         One, where few are at work or starts take long; never so many that much is learned in between.
         """
         workers = 1 + len(self.pending)
-        wanted = workers * (self._rank_s + self.suggest_s) / (DECIDING_SHARE * self.schedule.mean_cost_s())
+        deciding_s = self.shared.rank_s + self.shared.suggest_s
+        wanted = workers * deciding_s / (DECIDING_SHARE * self.schedule.mean_cost_s())
         return max(1, min(workers // AT_LEAST_WORKERS, math.ceil(wanted)))
 
     def wait_for_others(self) -> bool:
-        """Let other workers end what they are at; return False when they are at nothing.
+        """Let others end what they are at; return False when they are at nothing.
 
         Raises:
             PlanChanged: one of them has ended the stage.
@@ -227,15 +262,14 @@ class Experiment:
             return False
         before = self._seen
         while self._seen == before:
-            self._plans = self.storage.plans()
-            self._look_later()
+            self.wait_a_while()
         return True
 
-    def _look_later(self) -> None:
+    def wait_a_while(self) -> None:
         """Let others decide for a moment. Raises PlanChanged where one of them has ended the stage."""
+        self._plans = self.storage.plans()
         hosts = len({start.host for start in self.starts})
-        with self.storage.crew.others_turn():
-            self.clock.sleep(LOOK_AGAIN_S * max(1.0, hosts / LOOKING))
+        self.shared.turn.wait(LOOK_AGAIN_S * max(1.0, hosts / LOOKING))
         if self._catch_up():
             raise PlanChanged
 
@@ -244,64 +278,27 @@ class Experiment:
         """How many starts have ended, and which are being made."""
         return len(self.starts), [start.number for start in self.pending]
 
-    def wait_for_hosts(self, hosts: Collection[str]) -> None:
-        """Let the workers of other hosts do what can be done there only.
-
-        Raises:
-            PlanChanged: one of them has ended the stage.
-            TargetError: on one of them nobody has been at work for as long as a worker may be silent.
-        """
-        now_s, patience_s = self.clock.monotonic(), self.setup.settings.target.watchdog_s
-        self._away_since_s = {
-            host: self._away_since_s.get(host, now_s)
-            for host in hosts
-            if not self.storage.crew.is_at_work(host)
-        }
-        away = [host for host, since_s in self._away_since_s.items() if now_s - since_s > patience_s]
-        if away:
-            raise TargetError(
-                f"{', '.join(away)}: the winner is to hold there, too, and nobody is at work there. See why "
-                "it cannot be used; the same command goes on."
-            )
-        self._plans = self.storage.plans()
-        self._look_later()
-
     def _catch_up(self) -> bool:
-        """Read what others have done while they had the turn; return whether their plans are others now."""
-        if not self.storage.crew.is_shared:
-            return False
+        """Follow what others have settled while they had the turn; return whether they settled anything."""
         before, self._plans = self._plans, self.storage.plans()
-        if before[MOVED_LOAD.key] != self._plans[MOVED_LOAD.key]:
-            moved = self.storage.recall(MOVED_LOAD)
-            if moved is not None:
-                self._move(moved)
-        self._read_starts()
-        return before != self._plans
-
-    def _as_kept(self, start: Start) -> Start:
-        """Return a start as the storage has it: others may have settled it, when its worker was silent."""
-        return next((each for each in self.starts if each.number == start.number), start)
+        if before == self._plans:
+            return False
+        self._follow()
+        return True
 
     def _read_starts(self) -> None:
-        """Read all starts; those whose workers will never end them count when all their windows are there."""
-        starts = self.storage.starts()
-        running = [start for start in starts if start.state is State.RUNNING]
-        lost = {start.number for start in self.storage.crew.find_lost(running)}
-        constraints = self.setup.settings.constraints
+        """Read all starts; those that were cut off count when all their windows are there."""
+        starts, constraints = self.storage.starts(), self.setup.settings.constraints
         controls = [start for start in starts if start.arm == DEFAULT_ARM and start.counts]
-        self.starts[:] = [
-            self.storage.settle(
-                start,
-                least_windows=_least_windows(self.storage, self.plan, start.role),
-                constraints=constraints,
-                controls=[control for control in controls if control.host == start.host],
-            )
-            if start.number in lost
-            else start
-            for start in starts
-            if start.state is not State.RUNNING or start.number in lost
-        ]
-        self.pending = [start for start in running if start.number not in lost]
+        self.starts[:] = [start for start in starts if start.state is not State.RUNNING]
+        for start in starts:
+            if start.state is State.RUNNING:
+                self.storage.settle(
+                    start,
+                    least_windows=_least_windows(self.storage, self.plan, start.role),
+                    constraints=constraints,
+                    controls=[control for control in controls if control.host == start.host],
+                )
 
     def _control_facts(self, opening: Opening) -> ControlFacts:
         """Return what the default showed last; its own starts are not excused by that."""
@@ -356,8 +353,7 @@ class Experiment:
             raise TooNoisy(f"{noisy.found} {noisy.advice}")
         self.progress.note(f"{noisy.found} {noisy.advice}")
         moment = self.clock.monotonic()
-        with self.storage.crew.others_turn():
-            is_quiet = self.starter.wait_until_quiet(noisy.pause_s)
+        is_quiet = self.starter.wait_until_quiet(noisy.pause_s)
         rested_s = self.clock.monotonic() - moment
         self.schedule.rest(rested_s)
         retries.rested(rested_s)
@@ -373,18 +369,18 @@ class Experiment:
 
         In the search of many workers, what most of the starts so far say.
         """
-        if self._ranked is None or not self._is_recent(self._ranked[0]):
+        if self.shared.ranked is None or not self._is_recent(self.shared.ranked[0]):
             return self.rank()
-        return self._ranked[1]
+        return self.shared.ranked[1]
 
     def rank(self) -> Ranking:
         """Return what all starts so far say, those that ended just now included."""
-        if self._ranked is None or self._ranked[0] != self.starts:
+        if self.shared.ranked is None or self.shared.ranked[0] != self.starts:
             moment = self.clock.monotonic()
             ranking = rank(self.setup.space, self.starts, self.setup.settings.constraints, self.hosts)
-            self._ranked = [*self.starts], ranking
-            self._rank_s = self.clock.monotonic() - moment
-        return self._ranked[1]
+            self.shared.ranked = [*self.starts], ranking
+            self.shared.rank_s = self.clock.monotonic() - moment
+        return self.shared.ranked[1]
 
     def _is_recent(self, ranked: Sequence[Start]) -> bool:
         """Return whether these starts are all, or enough to judge by where decisions have to be quick."""

@@ -22,8 +22,9 @@ def give_generator_room(experiment: Experiment) -> None:
     is_settled = storage.recall(METRIC) is not None or storage.recall(MOVED_LOAD) is not None
     is_late = any(start.role is not Role.CONTROL for start in experiment.starts)
     # What one of several loads lacks, another has too much of.
-    is_one = not experiment.setup.load.beside
-    if not windows or is_settled or is_late or experiment.setup.settings.target.is_managed or not is_one:
+    setup = experiment.setup
+    is_movable = not (setup.load.beside or setup.settings.target.is_managed or setup.is_elsewhere)
+    if not windows or is_settled or is_late or not is_movable:
         return
     found = find_bottleneck(windows)
     moved = _plan(experiment, found) if found.is_generator else None

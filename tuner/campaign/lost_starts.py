@@ -26,9 +26,9 @@ REASON = "its host or worker was lost twice while it was measured, so it is not 
 
 
 def is_cut_off(start: Start, *kinds: str) -> bool:
-    """Return whether a start of one of several workers was cut off, in one of these ways."""
+    """Return whether a start on one of several hosts was cut off, in one of these ways."""
     is_of_these = start.failure is not None and start.failure.kind in kinds
-    return bool(start.worker) and start.state is State.INVALID and is_of_these
+    return bool(start.host) and start.state is State.INVALID and is_of_these
 
 
 def may_begin(storage: Storage, starts: Sequence[Start], config: Config) -> bool:
@@ -53,11 +53,17 @@ def may_begin(storage: Storage, starts: Sequence[Start], config: Config) -> bool
 
 
 def give_up(
-    storage: Storage, opening: Opening, *, space: Space, constraints: Sequence[Constraint], session: str
+    storage: Storage,
+    opening: Opening,
+    *,
+    space: Space,
+    constraints: Sequence[Constraint],
+    session: str,
+    host: str,
 ) -> Start:
     """Keep that a configuration has failed; nothing is put on a host."""
     spaces = distributions(space.dimensions) if opening.point else {}
-    start = storage.begin(opening, distributions=spaces, session=session)
+    start = storage.begin(opening, distributions=spaces, session=session, host=host)
     failed = replace(start, state=State.FAILED, failure=Failure(kind=GIVEN_UP, reason=REASON))
     storage.end(failed, log_ratio=None, slacks=slacks(failed, constraints, ()))
     return failed

@@ -86,6 +86,13 @@ class Setup:
     """The load with the generator that can keep a rate; None when it is not installed."""
     room: ConnectionRoom = UNBOUNDED
     """What bounds the connections of the load."""
+    is_elsewhere: bool = False
+    """Whether another process has the host, the target and the servers."""
+
+    def described(self) -> "Setup":
+        """Return what another process has to know of it to decide."""
+        elsewhere: Any = None
+        return replace(self, host=elsewhere, target=elsewhere, servers={}, facts={}, is_elsewhere=True)
 
     def move(self, moved: MovedLoad) -> "Setup":
         """Return the setup of a sandbox with the generator in another place."""

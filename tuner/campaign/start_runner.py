@@ -1,4 +1,4 @@
-"""Makes one start: deploy, measure, keep. What goes wrong with a configuration is data, not an abort."""
+"""Makes one start: run a trial, keep what it gave. What goes wrong with a configuration is data, no abort."""
 
 import os
 import time
@@ -8,23 +8,20 @@ from dataclasses import dataclass, field, replace
 
 from tuner.campaign.lost_starts import LOST, STOPPED
 from tuner.campaign.prepare import Setup
-from tuner.deploy.deployment import Deployment
-from tuner.errors import TrialFailed
+from tuner.campaign.trial import Executor, InProcessExecutor, Trial, TrialOutcome
 from tuner.measure.gates import RetryBudget
 from tuner.measure.gates.thresholds import DEFAULTS
-from tuner.measure.quiet import wait_until_quiet
-from tuner.measure.situations import measure_situations
-from tuner.measure.start import NO_JUDGES, Judges, Outcome, measure_start
+from tuner.measure.start import NO_JUDGES, Judges
 from tuner.measure.window import Load
 from tuner.optimize.replay import distributions
 from tuner.records import Blame, Failure, Situation, Start, State, Timing, Window
-from tuner.study.databases.database import StorageLost
+from tuner.study.facts import MOVED_LOAD
 from tuner.study.objective import slacks
 from tuner.study.presets import Plan
 from tuner.study.storage import Opening, Storage
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class Starter:
     """Everything that a start needs and that stays the same from start to start."""
 
@@ -32,14 +29,22 @@ class Starter:
     plan: Plan
     storage: Storage
     session: str
+    host: str = ""
+    """Name of the target among those of the study; empty for one of its own."""
+    executor: Executor | None = None
+    """Runs the trials; None for this process."""
     retries: RetryBudget = field(default_factory=RetryBudget)
     writes_s: list[float] = field(default_factory=list)
     """What each write of a result took since the last start was told: windows, and how the start before
     ended."""
 
+    @property
+    def _executor(self) -> Executor:
+        return self.executor or InProcessExecutor(setup=self.setup)
+
     def wait_until_quiet(self, most_s: float) -> bool:
         """Wait until other programs leave the machine alone; return whether they do."""
-        return wait_until_quiet(self.setup.host, self.setup.load, most_s=most_s)
+        return self._executor.wait_until_quiet(most_s)
 
     def sit_out_noise(self, note: Callable[[str], None]) -> bool:
         """Say that the host is too noisy, and wait for other programs to end; return whether they have."""
@@ -68,76 +73,65 @@ class Starter:
             load: instead of the study's.
             controls: starts of the default so far, for constraints that are relative to it.
         """
-        load, plan = load or self.setup.load, plan or self.plan
-
-        def measure(deployment: Deployment, keep: Callable[[Window], None]) -> Outcome:
-            return measure_start(deployment, load, plan, judges, self.retries, keep)
-
-        return self._make(opening, measure, value=value, suggest_s=suggest_s, controls=controls)
+        trial = self._trial(opening, judges=judges, plan=plan, load=load)
+        return self._make(opening, trial, value=value, suggest_s=suggest_s, controls=controls)
 
     def make_in(self, situations: Sequence[Situation], opening: Opening, *, window_s: float) -> Start:
-        """Make one start that meets other loads than the study's, a window of each, and keep it.
+        """Make one start that meets other loads than the study's, a window of each, and keep it."""
+        trial = self._trial(opening, situations=tuple(situations), situation_s=window_s)
+        return self._make(opening, trial, value=lambda _: 0.0)
 
-        What such a load spoils says nothing of how noisy the host is.
-        """
-
-        def measure(deployment: Deployment, keep: Callable[[Window], None]) -> Outcome:
-            return measure_situations(deployment, self.setup.load, situations, window_s, RetryBudget(), keep)
-
-        return self._make(opening, measure, value=lambda _: 0.0)
+    def _trial(
+        self,
+        opening: Opening,
+        *,
+        judges: Judges = NO_JUDGES,
+        plan: Plan | None = None,
+        load: Load | None = None,
+        situations: tuple[Situation, ...] = (),
+        situation_s: float = 0.0,
+    ) -> Trial:
+        return Trial(
+            config=dict(opening.config), load=load or self.setup.load, plan=plan or self.plan, judges=judges,
+            situations=situations, situation_s=situation_s, moved=self.storage.recall(MOVED_LOAD),
+            retries=self.retries,
+        )  # fmt: skip
 
     def _make(
         self,
         opening: Opening,
-        measure: Callable[[Deployment, Callable[[Window], None]], Outcome],
+        trial: Trial,
         *,
-        value: Callable[[Start], float | None] = lambda _: None,
+        value: Callable[[Start], float | None],
         suggest_s: float = 0.0,
         controls: Sequence[Start] = (),
     ) -> Start:
         setup = self.setup
         spaces = distributions(setup.space.dimensions) if opening.point else {}
-        start = self.storage.begin(opening, distributions=spaces, session=self.session)
+        start = self.storage.begin(opening, distributions=spaces, session=self.session, host=self.host)
 
         def keep(window: Window) -> None:
             nonlocal start
             with self._write():
                 start = self.storage.keep_window(start, window)
 
-        deploy_s = load_s = 0.0
         try:
-            with self.storage.elsewhere(start):
-                deploying = time.monotonic()
-                with setup.target.deploy(opening.config) as deployment:
-                    deploy_s = time.monotonic() - deploying
-                    loading = time.monotonic()
-                    try:
-                        outcome = measure(deployment, keep)
-                    finally:
-                        load_s = time.monotonic() - loading
-            state = State.COMPLETE if outcome.pruned is None else State.PRUNED
-            failure = None if outcome.pruned is None else Failure(kind="pruned", reason=outcome.pruned)
-            start = replace(start, state=state, failure=failure, steady=outcome.steady)
-            if not start.valid_windows:
-                start = replace(
-                    start, state=State.INVALID,
-                    failure=Failure(kind=Blame.ENVIRONMENT.value, reason=_spoiled(start)),
-                )  # fmt: skip
-        except TrialFailed as failed:
-            start = replace(start, state=State.FAILED, failure=Failure(kind=failed.kind, reason=str(failed)))
+            measured = self._executor.measure(trial, keep)
         except BaseException as error:
             # Interrupted, or the target itself is in trouble: nothing is learned of the configuration, unless
             # it is lost again.
-            kind = STOPPED if isinstance(error, KeyboardInterrupt | StorageLost) else LOST
+            kind = STOPPED if isinstance(error, KeyboardInterrupt) else LOST
             start = replace(start, state=State.INVALID, failure=Failure(kind=kind, reason="cut off"))
             self.storage.end(start, log_ratio=None, slacks={})
             raise
+        self.retries = measured.retries
         start = replace(
-            start,
+            _ended(start, measured),
             timing=Timing(
-                suggest_s=suggest_s, deploy_s=deploy_s, load_s=load_s, store_s=max(self.writes_s, default=0.0)
+                suggest_s=suggest_s, deploy_s=measured.deploy_s, load_s=measured.load_s,
+                store_s=max(self.writes_s, default=0.0),
             ),
-        )
+        )  # fmt: skip
         self.writes_s.clear()
         # In the turn in which the next start begins: who sees that nobody is at a pair takes it over.
         log_ratio = value(start) if start.counts else None
@@ -151,6 +145,20 @@ class Starter:
         moment = time.monotonic()
         yield
         self.writes_s.append(time.monotonic() - moment)
+
+
+def _ended(start: Start, measured: TrialOutcome) -> Start:
+    """Return a start as its trial has ended it."""
+    outcome = measured.outcome
+    if outcome is None:
+        return replace(start, state=State.FAILED, failure=measured.failure)
+    if not start.valid_windows:
+        failure = Failure(kind=Blame.ENVIRONMENT.value, reason=_spoiled(start))
+        return replace(start, state=State.INVALID, failure=failure, steady=outcome.steady)
+    if outcome.pruned is None:
+        return replace(start, state=State.COMPLETE, steady=outcome.steady)
+    failure = Failure(kind="pruned", reason=outcome.pruned)
+    return replace(start, state=State.PRUNED, failure=failure, steady=outcome.steady)
 
 
 def _spoiled(start: Start) -> str:

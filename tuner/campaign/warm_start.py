@@ -28,11 +28,10 @@ SHARE = 0.2
 def read_earlier(
     settings: Study,
     space: Space,
-    paths: Sequence[Path] | None = None,
     *,
     here: Surroundings | None = None,
 ) -> tuple[Earlier, ...]:
-    """Read the earlier studies that a study names, or some of them; the most alike first.
+    """Read the earlier studies that a study names; the most alike first.
 
     Their values are pulled into today's bounds; parameters and choices that this space lacks are left out.
     A study that found nothing better than its default has nothing to offer.
@@ -40,14 +39,13 @@ def read_earlier(
     Args:
         settings: the study.
         space: that it searches.
-        paths: of the studies to read; those that the study names when left out.
         here: its host and load; None counts every earlier study as alike.
 
     Raises:
         UsageError: an earlier study cannot be read, is of other servers, or is this one.
     """
     found = []
-    for path in settings.warm_start if paths is None else paths:
+    for path in settings.warm_start:
         where = f"{settings.path}: warm_start: {path}"
         earlier = load_earlier(settings, path)
         if path.resolve() == settings.path.resolve():

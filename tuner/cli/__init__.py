@@ -19,7 +19,7 @@ from tuner.cli.corpus_command import corpus
 from tuner.cli.curve_command import curve
 from tuner.cli.dashboard_command import dashboard
 from tuner.cli.exit_codes import CANNOT_TELL, FAULT, INTERRUPTED, NOTHING_BETTER
-from tuner.cli.fleet_command import fleet, proxy
+from tuner.cli.fleet_command import fleet, worker
 from tuner.cli.host_commands import apply, confirm, restore
 from tuner.cli.init_command import init
 from tuner.cli.list_commands import adapters, loads, schema, spaces, studies
@@ -34,7 +34,7 @@ from tuner.cli.wrong_input import WrongInput, explain_input
 from tuner.errors import TunerError
 
 COMMANDS: tuple[Callable[..., None], ...] = (
-    advise, init, check, run, show, fleet, proxy, dashboard, explain, report, export, compare, sweep, curve,
+    advise, init, check, run, show, fleet, worker, dashboard, explain, report, export, compare, sweep, curve,
     versus, apply, confirm, verify, gate, restore, corpus, spaces, studies, loads, adapters, schema,
     completion, man,
 )  # fmt: skip

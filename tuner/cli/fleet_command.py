@@ -1,24 +1,51 @@
-"""The commands of studies with many workers: who works on one, and the proxy through which they reach it."""
+"""The commands of studies on several hosts: a worker for one of them, and who is at work."""
 
-import sys
 import time
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from tuner.cli.arguments import AsJson, StudyPath, read_study, refuse_outside
+from tuner.cli.agreement import agree_to_run
+from tuner.cli.arguments import Agreed, AsJson, StudyPath, read_study, refuse_outside
 from tuner.cli.printing import make_console, print_json, print_text, say
 from tuner.errors import UsageError
-from tuner.interrupts import signals_interrupt
 
 CLEAR = "\x1b[H\x1b[2J"
+
+
+def worker(
+    study: StudyPath,
+    scheduler: Annotated[str, typer.Option(metavar="ADDRESS", help="Dask scheduler, as tls://host:8786.")],
+    target: Annotated[
+        str | None, typer.Option(metavar="HOST", help="Host to measure on: local, or ssh://user@host:port.")
+    ] = None,
+    yes: Agreed = False,
+) -> None:
+    """Run the trials of one host for a controller: `tuner run STUDY --scheduler ADDRESS`."""
+    settings = read_study(study)
+    if target is not None:
+        from tuner.study.file import choose_target
+
+        settings = choose_target(settings, target)
+    if settings.target.is_managed:
+        agree_to_run(settings, study, yes=yes)
+    from tuner.commands.all_targets import import_fleet
+
+    try:
+        import_fleet("worker").work_for(settings, scheduler)
+    except KeyboardInterrupt:
+        say("Ended; the host is as it was before.")
 
 
 def fleet(
     study: StudyPath,
     watch: Annotated[bool, typer.Option("--watch", help="Show it again and again, until Ctrl-C.")] = False,
     every: Annotated[float, typer.Option(help="Seconds between two looks.")] = 2.0,
+    scheduler: Annotated[
+        str | None,
+        typer.Option(metavar="ADDRESS", help="Dask scheduler of `tuner worker`, as tls://host:8786."),
+    ] = None,
     prometheus: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Write it for node_exporter's textfile collector, too."),
@@ -30,11 +57,11 @@ def fleet(
     if watch and as_json:
         raise UsageError("--watch, --json: what is watched is for people. Call it again for each look.")
     settings = read_study(study)
-    from tuner.commands.fleet import look_at_fleet, write_prometheus
+    from tuner.commands.fleet.look import look_at_fleet, write_prometheus
     from tuner.report.fleet.screen import fleet_text
 
     while True:
-        found = look_at_fleet(settings)
+        found = look_at_fleet(settings, scheduler)
         if prometheus is not None:
             write_prometheus(found, prometheus)
         if watch and make_console().is_terminal:
@@ -43,30 +70,3 @@ def fleet(
         if not watch:
             return
         time.sleep(every)
-
-
-def proxy(
-    study: StudyPath,
-    listen: Annotated[
-        str, typer.Option(metavar="HOST:PORT", help="Where workers reach it.")
-    ] = "127.0.0.1:13000",
-    as_json: AsJson = False,
-) -> None:
-    """Let very many workers reach the PostgreSQL of a study: they write `storage: grpc://HOST:PORT`."""
-    settings = read_study(study)
-    from tuner.commands.proxy import is_for_all, open_proxy
-
-    server = open_proxy(settings, listen)
-    storage = f"grpc://{listen}"
-    print_json({"storage": storage}) if as_json else print_text(storage)
-    sys.stdout.flush()  # who reads this waits for it, and what follows takes until somebody ends it
-    if is_for_all(listen):
-        say(f"Whoever reaches {listen} can read and change every study there: nobody is asked who they are.")
-    say("Ctrl-C ends it.")
-    try:
-        with signals_interrupt():
-            server.wait_for_termination()
-    except KeyboardInterrupt:
-        say("Ended.")
-    finally:
-        server.stop(grace=1.0).wait()

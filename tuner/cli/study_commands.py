@@ -96,7 +96,7 @@ def check(
             for each in for_each_target(settings)
         ]
     if settings.targets is not None:
-        from tuner.commands.all_targets import refuse_unlike
+        from tuner.commands.fleet.hosts import refuse_unlike
 
         refuse_unlike([each.setup for each in found])
     if as_json:
@@ -112,26 +112,23 @@ def run(
     preset: Annotated[Preset | None, typer.Option(help="How thorough; quick takes five minutes.")] = None,
     minutes: Annotated[float | None, minutes_option("Wall time of the whole run")] = None,
     trials: Annotated[int | None, typer.Option(help="Configurations to try at the most.")] = None,
-    target: Annotated[
+    scheduler: Annotated[
         str | None,
-        typer.Option(
-            metavar="HOST", help="Of a study on PostgreSQL: the host of this worker, local or ssh://…"
-        ),
+        typer.Option(metavar="ADDRESS", help="Dask scheduler of `tuner worker`, as tls://host:8786."),
     ] = None,
     yes: Agreed = False,
     as_json: AsJson = False,
 ) -> None:
     """Find, prove and export better settings; go on with an interrupted run."""
     settings = read_study(study)
-    from tuner.study.file import choose_target, for_each_target
+    from tuner.study.file import for_each_target
     from tuner.study.presets import MOST_MINUTES, MOST_TRIALS
 
-    if target is not None:
-        settings = choose_target(settings, target)
     refuse_outside("--minutes", minutes, 0.1, MOST_MINUTES)
     refuse_outside("--trials", trials, 1, MOST_TRIALS)
-    for each in for_each_target(settings):
-        agree_to_run(each, study, yes=yes)
+    if scheduler is None:  # otherwise its workers have asked
+        for each in for_each_target(settings):
+            agree_to_run(each, study, yes=yes)
     from tuner.commands.outputs import write_results
     from tuner.commands.session import look_ahead
 
@@ -141,7 +138,9 @@ def run(
         remark(describe_ahead(study, ahead))
     try:
         with show_progress() as progress:
-            reading = tuner.run(settings, preset=name, minutes=minutes, trials=trials, progress=progress)
+            reading = tuner.run(
+                settings, preset=name, minutes=minutes, trials=trials, progress=progress, scheduler=scheduler
+            )
     except KeyboardInterrupt:
         say(f"Stopped; everything is as it was before. Go on with: {what_was_typed()}")
         sys.exit(INTERRUPTED)

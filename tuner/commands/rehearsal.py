@@ -1,15 +1,12 @@
 """Tries what a run does before its first start, and changes nothing."""
 
-from pathlib import Path
-
 from tuner.campaign.prepare import Setup
-from tuner.campaign.warm_start import load_earlier, read_earlier
+from tuner.campaign.warm_start import read_earlier
 from tuner.commands.session import as_begun, has_verdict, open_begun, settle_plan, settle_preset
 from tuner.errors import UsageError
 from tuner.optimize.catalogue import make_optimizer, need_package_of
 from tuner.space.problems import in_file
 from tuner.study import Study
-from tuner.study.databases.storage_url import show_url
 from tuner.study.folder import require_own
 from tuner.study.open_storage import is_there
 from tuner.study.storage import Storage
@@ -21,7 +18,7 @@ def rehearse(settings: Study, setup: Setup, *, trusts: bool) -> tuple[str, ...]:
     Args:
         settings: the study.
         setup: as prepared.
-        trusts: whether addresses are connected to, and code is run, that the study's author chose.
+        trusts: whether code is run that the study's author chose.
 
     Returns:
         A sentence for everything that was not tried.
@@ -32,36 +29,31 @@ def rehearse(settings: Study, setup: Setup, *, trusts: bool) -> tuple[str, ...]:
         TargetError: the storage cannot be opened.
     """
     unseen: list[str] = []
-    begun = _open(settings, unseen, trusts=trusts)
+    begun = _open(settings)
     setup = as_begun(setup, begun)
     preset = settle_preset(settings, begun)
     settle_plan(settings, begun, preset=preset)
     if begun is not None:
         begun.refuse_another(setup.fingerprint, definition=settings.definition(setup.space))
     if not has_verdict(begun):
-        known = [path for path in settings.warm_start if trusts or _is_plain(settings, path, unseen)]
-        read_earlier(settings, setup.space, known)
+        _refuse_endless(settings)
+        read_earlier(settings, setup.space)
         with in_file(settings.path):
             _make_optimizer(settings, setup, unseen, trusts=trusts)
     return tuple(unseen)
 
 
-def _open(settings: Study, unseen: list[str], *, trusts: bool) -> Storage | None:
-    if settings.is_stored_beside or trusts:
-        require_own(settings.folder)
-        return open_begun(settings) if is_there(settings.storage_url) else None
-    unseen.append(f"storage {show_url(settings.storage_url)}: it is connected to with --trust only")
-    return None
+def _open(settings: Study) -> Storage | None:
+    require_own(settings.folder)
+    return open_begun(settings) if is_there(settings.storage_url) else None
 
 
-def _is_plain(settings: Study, path: Path, unseen: list[str]) -> bool:
-    """Return whether an earlier study can be read without connecting to what its author chose."""
-    if path.exists() and not path.is_file():  # a pipe or a device would be read without end
-        raise UsageError(f"{settings.path}: warm_start: {path}: this is no regular file. Name a study file.")
-    if load_earlier(settings, path).is_stored_beside:
-        return True
-    unseen.append(f"warm_start {path}: its storage is connected to with --trust only")
-    return False
+def _refuse_endless(settings: Study) -> None:
+    for path in settings.warm_start:
+        if path.exists() and not path.is_file():  # a pipe or a device would be read without end
+            raise UsageError(
+                f"{settings.path}: warm_start: {path}: this is no regular file. Name a study file."
+            )
 
 
 def _make_optimizer(settings: Study, setup: Setup, unseen: list[str], *, trusts: bool) -> None:

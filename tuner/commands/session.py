@@ -1,9 +1,6 @@
 """Runs a study, or resumes it, and reads what it has found so far."""
 
-import os
-import socket
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,9 +12,7 @@ from tuner.campaign.progress import Progress, Silence
 from tuner.campaign.start_runner import name_session
 from tuner.campaign.warm_start import read_earlier
 from tuner.corpus.collect import describe_surroundings
-from tuner.deploy.deployment import Target
-from tuner.errors import TargetError, UsageError
-from tuner.hosts.load_places import LOCAL
+from tuner.errors import UsageError
 from tuner.interrupts import signals_interrupt
 from tuner.measure.garbage_collection import short_collections
 from tuner.optimize.catalogue import make_optimizer
@@ -26,14 +21,12 @@ from tuner.report.summary import Summary, pick, summarize
 from tuner.space import Space, facts_from_json, load_space
 from tuner.space.problems import in_file
 from tuner.study import Study
-from tuner.study.databases.database import StorageLost
 from tuner.study.facts import BLEND, HOSTS, PRESET, SPACE_FACTS, TOO_NOISY, VERDICT
 from tuner.study.folder import require_own
 from tuner.study.lock import is_locked, locked
 from tuner.study.open_storage import NotBegun, is_there, open_storage
 from tuner.study.presets import Plan
 from tuner.study.storage import Storage
-from tuner.study.workers.crew import Crew
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,22 +83,15 @@ def run(
         TargetError: the machine cannot run it, or another tuner is at work on it.
     """
     progress = progress or Silence()
-    with locked(settings, is_shared=settings.is_shared), signals_interrupt():
-        setup = prepare(settings)
-        begun = open_storage(settings.storage_url, settings.name) if is_there(settings.storage_url) else None
-        setup = as_begun(setup, begun)
-        # First all that may be refused: a study that begins is bound to what its file says.
-        name = settle_preset(settings, begun, preset)
-        plan = settle_plan(settings, begun, preset=name, minutes=minutes, trials=trials)
-        optimizer = None if has_verdict(begun) else _make_optimizer(settings, setup)
-        storage = begun or open_storage(settings.storage_url, settings.name)
-        storage.join(
-            host=name_host(setup), worker=name_worker(), patience_s=settings.target.watchdog_s,
-            is_shared=settings.is_shared,
-        )  # fmt: skip
-        outlast(
-            storage, lambda: _measure(setup, plan, storage, optimizer, progress, preset=name), progress.note
-        )
+    with locked(settings), signals_interrupt():
+        study = take_up(prepare(settings), preset=preset, minutes=minutes, trials=trials)
+        setup, storage = study.setup, study.storage
+        if study.optimizer is not None:
+            experiment = Experiment(
+                setup, study.plan, storage, study.optimizer, progress, session=name_session()
+            )
+            with setup.target.hold(progress.note), short_collections():
+                storage.remember(VERDICT, run_campaign(experiment))
         summary = summarize(
             settings, setup.space, storage, running=False, version=__version__,
             with_explanation=with_explanation,
@@ -113,44 +99,49 @@ def run(
     return Reading(settings=settings, space=setup.space, summary=summary, setup=setup)
 
 
-def _measure(
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenStudy:
+    """A study that is about to be measured; nobody else writes it."""
+
+    setup: Setup
+    plan: Plan
+    storage: Storage
+    optimizer: Optimizer | None
+    """None when it has its verdict."""
+
+
+def take_up(
     setup: Setup,
-    plan: Plan,
-    storage: Storage,
-    optimizer: Optimizer | None,
-    progress: Progress,
     *,
-    preset: str,
-) -> None:
-    """Bind the study to this host, and measure what is missing; without an optimizer nothing is."""
-    with storage.at_work():
-        setup = _as_first(setup, storage)
-        _begin(setup, storage, preset)
-        if optimizer is None:
-            return
-        session = name_session(storage.crew.host)
-        experiment = Experiment(setup, plan, storage, optimizer, progress, session=session)
-        with held(setup.target, storage.crew, progress.note), short_collections():
-            storage.remember(VERDICT, run_campaign(experiment))
+    preset: str | None = None,
+    minutes: float | None = None,
+    trials: int | None = None,
+    free: Collection[str] = (),
+) -> OpenStudy:
+    """Begin a study on a host, or resume it, where that is the one on which it began.
 
+    Args:
+        setup: of the host.
+        preset: as for `run`, like the other two.
+        minutes: of the whole study.
+        trials: at the most.
+        free: in what the host may differ from the one on which the study began.
 
-@contextmanager
-def held(target: Target, crew: Crew, note: Callable[[str], None]) -> Iterator[None]:
-    """Hold a target. One that was lost is given back while others decide: that may take minutes."""
-    with ExitStack() as given_back, target.hold(note):
-        try:
-            yield
-        except StorageLost:
-            raise  # nobody has a turn
-        except TargetError:
-            given_back.enter_context(crew.others_turn())
-            raise
-
-
-def _begin(setup: Setup, storage: Storage, preset: str) -> None:
+    Raises:
+        UsageError: the study is another one's, or the host is unlike.
+        TargetError: the storage cannot be used.
+    """
     settings = setup.settings
-    models_unlike = settings.targets is not None and settings.targets.models_unlike
-    storage.claim(setup.fingerprint, definition=settings.definition(setup.space), models_unlike=models_unlike)
+    begun = open_storage(settings.storage_url, settings.name) if is_there(settings.storage_url) else None
+    setup = as_begun(setup, begun)
+    # First all that may be refused: a study that begins is bound to what its file says.
+    name = settle_preset(settings, begun, preset)
+    plan = settle_plan(settings, begun, preset=name, minutes=minutes, trials=trials)
+    optimizer = None if has_verdict(begun) else _make_optimizer(settings, setup)
+    storage = begun or open_storage(settings.storage_url, settings.name)
+    storage.write_alone()
+    setup = _as_first(setup, storage)
+    storage.claim(setup.fingerprint, definition=settings.definition(setup.space), free=free)
     if settings.hosts is not None and storage.hosts is None:
         storage.remember(HOSTS, settings.hosts)
     if storage.recall(SPACE_FACTS) is None:
@@ -158,7 +149,8 @@ def _begin(setup: Setup, storage: Storage, preset: str) -> None:
     if settings.blend is not None and storage.blend is None:
         storage.remember(BLEND, settings.blend)
     if storage.recall(PRESET) is None:
-        storage.remember(PRESET, preset)
+        storage.remember(PRESET, name)
+    return OpenStudy(setup=setup, plan=plan, storage=storage, optimizer=optimizer)
 
 
 def _as_first(setup: Setup, storage: Storage) -> Setup:
@@ -198,21 +190,6 @@ def refuse_other_default(setup: Setup, first: Space) -> None:
         )
 
 
-def outlast(storage: Storage, work: Callable[[], None], note: Callable[[str], None]) -> None:
-    """Do what goes on where it stopped, again and again while the server of a storage is away at times.
-
-    By then the target has been given back, as by its watchdog.
-    """
-    while True:
-        try:
-            work()
-        except StorageLost as lost:
-            note(f"{lost} The target is as it was before; the study goes on when the storage is back")
-            storage.wait_until_back()
-        else:
-            return
-
-
 def as_begun(setup: Setup, storage: Storage | None) -> Setup:
     """Return the setup with the space that a study began with: an earlier tuner knew nothing of the load."""
     facts = storage.recall(SPACE_FACTS) if storage else None
@@ -222,18 +199,6 @@ def as_begun(setup: Setup, storage: Storage | None) -> Setup:
     settings = setup.settings
     space = load_space(settings.space, facts=facts_from_json(known), base=settings.path.parent)
     return replace(setup, space=space, space_facts=known)
-
-
-def name_host(setup: Setup) -> str:
-    """Return under which name a host stands among those of a study: as the study has it, or its own."""
-    settings = setup.settings
-    is_own = settings.target.host == LOCAL and settings.targets is None
-    return setup.fingerprint.host if is_own else settings.target.host
-
-
-def name_worker() -> str:
-    """Return a name for this process among the workers of a study."""
-    return f"{socket.gethostname()}:{os.getpid()}"
 
 
 def has_verdict(storage: Storage | None) -> bool:
@@ -266,7 +231,7 @@ def look_ahead(
     """
     begun = None
     if settings.folder.exists():
-        with locked(settings, is_shared=settings.is_shared):
+        with locked(settings):
             begun = open_begun(settings)
     if begun is not None:
         _refuse_edited(settings, begun)
@@ -309,16 +274,11 @@ def read(settings: Study, *, with_explanation: bool = True) -> Reading:
         raise NotBegun(f"{settings.path}: nothing is measured yet. Go on with: tuner run {settings.path}")
     space = load_first_space(settings, facts)
     summary = summarize(
-        settings, space, storage, running=is_at_work(settings, storage), version=__version__,
+        settings, space, storage, running=is_locked(settings), version=__version__,
         with_explanation=with_explanation,
     )  # fmt: skip
     changed = storage.describe_changes(settings.definition(space))
     return Reading(settings=settings, space=space, summary=summary, changed=changed)
-
-
-def is_at_work(settings: Study, storage: Storage) -> bool:
-    """Return whether a tuner measures a study now, here or on any other machine."""
-    return storage.crew.is_any_at_work() or is_locked(settings)
 
 
 def settle_preset(settings: Study, storage: Storage | None, preset: str | None = None) -> str:

@@ -251,8 +251,6 @@ class Start:
     """Which run of the tuner made it."""
     host: str = ""
     """On which of several hosts it was made; empty in a study of one."""
-    worker: str = ""
-    """Which of several workers made it; empty in a study of one."""
     valid_windows: tuple[Window, ...] = field(init=False, repr=False, compare=False)
     """Those that the environment let be what they should be."""
 

@@ -12,8 +12,8 @@ WINDOW = "window:"
 END = "end"
 OPENING = frozenset({"role", "config", "started_s", "arm", "block", "session"})
 """What is known of a start before it is made."""
-MAKERS = frozenset({"host", "worker"})
-"""Who makes it, likewise; left out in a study of one worker, as earlier tuners did."""
+MAKERS = frozenset({"host"})
+"""Where it is made, likewise; left out in a study of one host."""
 ENDING = frozenset({"state", "failure", "steady", "timing"})
 """What is known of a start only when it has ended."""
 MOST_DEPTH, MOST_NUMBER = 16, 2**63

@@ -16,8 +16,6 @@ from tuner.study.side_storages import CURVES, SWEEPS, list_databases
 
 def make_study_key(settings: Study) -> bytes | None:
     """Return a key of a study, its spaces and all its databases; None where they cannot be read here."""
-    if not settings.is_stored_beside:
-        return None
     try:
         sources = read_sources(settings.space, settings.path.parent)
         rows = [repr(row) for path in _list_databases(settings.folder) for row in _read_rows(path)]

@@ -41,8 +41,6 @@ class Fact(Generic[T]):
 
     key: str
     form: TypeAdapter[T]
-    is_decided: bool = True
-    """Whether it is decided by the worker that has the turn, and written by nobody else."""
 
     def from_json(self, value: Any) -> T:  # noqa: ANN401 - whatever was stored
         """Read a fact. Raises ValueError for what no tuner writes."""
@@ -285,9 +283,7 @@ TOO_NOISY = "not proven: too noisy"
 """Begins the verdict of a study that a noisy host ended early; run again, it resumes."""
 VERDICT: Fact[str] = Fact("finished", TypeAdapter(str))
 """Why the study stopped; there when it is finished."""
-DIFFERENCES: Fact[SealedDifferences] = Fact(
-    "sealed_differences", TypeAdapter(SealedDifferences), is_decided=False
-)
+DIFFERENCES: Fact[SealedDifferences] = Fact("sealed_differences", TypeAdapter(SealedDifferences))
 """An earlier tuner kept them unsealed, as `differences`; those are left alone."""
 SWEEP: Fact[SweepPlan] = Fact("sweep", TypeAdapter(SweepPlan))
 """Of the storage of a sweep, which is none of a study."""

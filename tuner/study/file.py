@@ -49,36 +49,26 @@ def load_study(path: Path) -> Study:
 
 
 def choose_target(settings: Study, host: str) -> Study:
-    """Return a study with another host as its target, for a worker there.
+    """Return a study with one of its hosts as its target; any host, where the file names no `targets:`.
 
-    Raises:
-        UsageError: it is no host, or the study is for one host only.
+    Raises UsageError where it is no host, or none of them.
     """
-    if settings.targets is not None:
-        return _choose_among(settings, settings.targets, host)
-    if not is_host(host):
-        raise UsageError(f"--target: {quote(host)} is no host. Write local, or ssh://user@host:port.")
-    if not settings.is_shared and host != settings.target.host:
-        raise UsageError(
-            f"--target: {settings.path} is a study of one host, {settings.target.host}, as its storage is a "
-            "file. Several hosts take `storage: postgresql://…`."
-        )
-    return replace(settings, target=settings.target.model_copy(update={"host": host}))
-
-
-def _choose_among(settings: Study, targets: Targets, host: str) -> Study:
-    found = next((each for each in targets.entries if each.host == host), None)
+    if settings.targets is None:
+        if not is_host(host):
+            raise UsageError(f"--target: {quote(host)} is no host. Write local, or ssh://user@host:port.")
+        return replace(settings, target=settings.target.model_copy(update={"host": host}))
+    found = next((each for each in settings.targets.entries if each.host == host), None)
     if found is None:
         raise UsageError(
             f"--target: {quote(host)} is none of the `targets:` of {settings.path}. "
-            f"{suggest(host, targets.hosts)}."
+            f"{suggest(host, settings.targets.hosts)}."
         )
-    return replace(settings, target=found, is_worker=True)
+    return replace(settings, target=found)
 
 
 def for_each_target(settings: Study) -> tuple[Study, ...]:
     """Return the study as the worker on each of its machines has it; as it is where there is one."""
-    if settings.targets is None or settings.is_worker:
+    if settings.targets is None:
         return (settings,)
     return tuple(choose_target(settings, host) for host in settings.targets.hosts)
 
@@ -178,7 +168,6 @@ class _Reading:
             trials=file.budget.trials,
             window_s=file.budget.window_s,
             warmup_s=file.budget.warmup_s,
-            storage=file.storage,
             seed=file.seed,
             optimizer=file.optimizer,
             line_price=file.line_price,

@@ -16,6 +16,8 @@ from secrets import token_hex
 from tuner.errors import TargetError, UsageError
 
 DATABASE = "study.db"
+SCHEDULER = "scheduler.json"
+"""Address and keys of the scheduler of a study that is measured on several hosts now."""
 FOLDER_MODE, FILE_MODE, PRIVATE_MODE = 0o755, 0o644, 0o600
 """Of what is made here; the umask takes more away. The last is of what holds files that few may read."""
 OTHERS_MAY_WRITE = stat.S_IWGRP | stat.S_IWOTH

@@ -15,14 +15,10 @@ NAME = "lock"
 
 
 @contextmanager
-def locked(settings: Study, *, is_shared: bool = False) -> Iterator[None]:
+def locked(settings: Study) -> Iterator[None]:
     """Hold the study for one tuner. The kernel lets go of the lock when its holder dies.
 
     A folder that was not there before, and in which nothing was put, is removed again.
-
-    Args:
-        settings: the study.
-        is_shared: whether other workers of the study may hold it as well; nobody else may.
 
     Raises:
         UsageError: the folder or a file in it is a link, another user's, or may be written by others; or, for
@@ -40,30 +36,29 @@ def locked(settings: Study, *, is_shared: bool = False) -> Iterator[None]:
         with translated(settings.folder / NAME, "written"):
             descriptor = open_file(settings.folder / NAME, os.O_RDWR | os.O_CREAT, within=folder)
             opened.callback(os.close, descriptor)
-        _claim(descriptor, settings, is_shared=is_shared)
+        _claim(descriptor, settings)
         if is_new:
             opened.callback(_remove_if_unused, settings.folder, folder)
         opened.enter_context(logged(settings.folder))
         yield
 
 
-def _claim(descriptor: int, settings: Study, *, is_shared: bool) -> None:
+def _claim(descriptor: int, settings: Study) -> None:
     """Take the lock and write into it who has it."""
     try:
-        _lock(descriptor, fcntl.LOCK_SH if is_shared else fcntl.LOCK_EX)
+        _lock(descriptor)
     except BlockingIOError as error:
         holder = os.pread(descriptor, 32, 0).decode(errors="replace").strip() or "unknown"
         raise TargetError(
             f"{settings.path}: another tuner is at work on this study (process {holder}). "
-            "Wait for it, or end it; then run the same command again. Several at once need "
-            "`storage: postgresql://…`."
+            "Wait for it, or end it; then run the same command again."
         ) from error
     os.ftruncate(descriptor, 0)
     os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
 
 
-def _lock(descriptor: int, kind: int) -> None:
-    fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
+def _lock(descriptor: int) -> None:
+    fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     if not os.fstat(descriptor).st_nlink:
         # Its holder removed it since it was opened: who comes next would lock another file.
         raise BlockingIOError

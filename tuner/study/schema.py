@@ -23,7 +23,6 @@ from tuner.space.file_format import Flag, make_schema, one_of, read_as
 from tuner.space.problems import Refused, quote, suggest
 from tuner.space.schema import SpaceFile
 from tuner.study.backend import BackendSettings, require_port
-from tuner.study.databases.storage_url import show_url
 from tuner.study.keys import (
     TEXT,
     Command,
@@ -58,6 +57,8 @@ from tuner.study.loads.mix import (
 from tuner.study.objective import COSTS, GOODPUT, METRICS
 from tuner.study.presets import MOST_MINUTES, MOST_SET_S, MOST_TRIALS, PRESETS
 
+SQLITE = "sqlite"
+"""The only kind of storage."""
 DEFAULT_GENERATOR = "wrk"
 """Of a study that names none."""
 HOST_URL = re.compile(r"ssh://[^\s/?#]+/?")
@@ -122,11 +123,13 @@ def _read_space(given: object) -> tuple[str | Mapping[str, Any], ...]:
 
 
 def _read_storage(given: object) -> str:
-    storage = read_text(given)
-    if storage != "sqlite" and "://" not in storage:
-        wrong = f"{quote(show_url(storage))} is no storage"
-        raise Refused(wrong, "Write `sqlite`, postgresql://…, or grpc://HOST:PORT")
-    return storage
+    """Refuse what is no file: one process writes a study. An address may hold a password."""
+    if read_text(given) != SQLITE:
+        raise Refused(
+            "a study is kept in a file beside its study file",
+            "Leave it out. To measure on several hosts, name them in `targets:`",
+        )
+    return SQLITE
 
 
 def _read_content(given: object) -> str:
@@ -563,10 +566,9 @@ class StudyFile(Entry):
         ["failure_rate <= 0.1 %", "latency_p99_ms <= 20 ms"], ("failure_rate <= default",),
     )  # fmt: skip
     budget: BudgetEntry = key("How long a run may take.", {"preset": "quick"}, BudgetEntry)
-    storage: Annotated[str, *read_as(_read_storage, {"type": "string", "pattern": "^sqlite$|://"})] = key(
-        "sqlite stores beside this file; or postgresql://…, or grpc://HOST:PORT of a proxy.",
-        "postgresql://user@host/base", "sqlite",
-    )  # fmt: skip
+    storage: Annotated[str, *read_as(_read_storage, {"const": SQLITE})] = key(
+        "Stored in a file beside this one.", SQLITE, SQLITE
+    )
     seed: int = key("Random seed.", 7, 1, ge=0, le=2**31)
     optimizer: Annotated[
         str,

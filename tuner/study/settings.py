@@ -13,7 +13,7 @@ from tuner.records.blend import Across, Blend
 from tuner.records.hosts import AcrossHosts, Hosts
 from tuner.space.yaml_text import Document
 from tuner.study.backend import BackendSettings
-from tuner.study.databases.storage_url import SHARED, sqlite_url
+from tuner.study.databases.storage_url import sqlite_url
 from tuner.study.folder import DATABASE
 from tuner.study.loads.builtin_loads import BUILTIN_LOADS
 from tuner.study.loads.mix import define_body, define_mix, describe_headers, describe_mix, hide_secrets
@@ -210,8 +210,6 @@ class Study:
     """Seconds of each window; None: by preset, connections and response time."""
     warmup_s: float | None = None
     """Seconds of load before the first window; None: likewise."""
-    storage: str
-    """sqlite, or the URL of a storage."""
     seed: int
     """Random seed."""
     optimizer: str = DEFAULT_OPTIMIZER
@@ -220,8 +218,6 @@ class Study:
     """Gain that each changed setting has to bring to be shipped, as a share; at most a tenth of the gain."""
     targets: Targets | None = None
     """All machines of a study with several of them; `target` is the first, or that of a worker."""
-    is_worker: bool = False
-    """Whether `target` was chosen for a worker, and others measure on the other machines."""
     loads: tuple[NamedLoad, ...] = ()
     """All loads of a study with several of them, each measured in every start; empty for one."""
     across: Across = Across.WEIGHTED
@@ -250,16 +246,6 @@ class Study:
         return self.path.with_suffix(".study")
 
     @property
-    def is_stored_beside(self) -> bool:
-        """Return whether everything is stored in its own folder, on this machine."""
-        return self.storage == "sqlite"
-
-    @property
-    def is_shared(self) -> bool:
-        """Return whether several workers may measure it at once."""
-        return self.storage.startswith(SHARED) or self.targets is not None
-
-    @property
     def hosts(self) -> Hosts | None:
         """Return the hosts for all of which the winner is to hold; None for a study with one target."""
         return None if self.targets is None else Hosts(names=self.targets.hosts, across=self.targets.across)
@@ -267,8 +253,6 @@ class Study:
     @property
     def storage_url(self) -> str:
         """Return the Optuna storage URL."""
-        if not self.is_stored_beside:
-            return self.storage
         return sqlite_url(self.folder / DATABASE)
 
     @property

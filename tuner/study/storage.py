@@ -7,15 +7,14 @@ soon as it is over. Reports, speedups and verdicts are recomputed from here; not
 
 import logging
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext, suppress
-from dataclasses import dataclass, replace
-from pathlib import Path
+from bisect import insort
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 import optuna
 from optuna.distributions import BaseDistribution
-from optuna.trial import TrialState, create_trial
+from optuna.trial import FrozenTrial, TrialState, create_trial
 
 from tuner.errors import UsageError
 from tuner.optimize.optimizer import Point
@@ -32,14 +31,9 @@ from tuner.records.as_json import (
 )
 from tuner.records.blend import Blend
 from tuner.records.hosts import Hosts
-from tuner.records.machines import HARDWARE, describe_differing, find_differing
-from tuner.study.databases.database import (
-    StorageLost,
-    checked_out,
-    translated,
-)
+from tuner.records.machines import describe_differing, find_differing
+from tuner.study.databases.database import translated
 from tuner.study.databases.foreign import understood
-from tuner.study.databases.trial_rows import TrialRow, TrialRows, as_row
 from tuner.study.facts import (
     BLEND,
     DEFINITION,
@@ -56,10 +50,6 @@ from tuner.study.facts import (
 )
 from tuner.study.objective import Constraint, slacks
 from tuner.study.settings import CONSTRAINTS
-from tuner.study.workers.crew import ALONE, Crew
-from tuner.study.workers.file_locks import FileCrew
-from tuner.study.workers.postgresql import PostgresCrew
-from tuner.study.workers.proxy import ProxyCrew
 
 LOG = logging.getLogger(__name__)
 
@@ -68,13 +58,7 @@ FAILED_VALUE = -4.6
 """Value told for a start without a measurement: a hundredth of the control's goodput, and infeasible."""
 
 SHOWN_CHANGES = 4
-LOOK_AGAIN_S = 1.0
-"""Between two looks whether a storage is back."""
-REMEDY_ALONE = (
-    "Give the study a new name, or move its folder away. Several machines that are alike measure one study "
-    "with `storage: postgresql://…`."
-)
-REMEDY_SHARED = "Let machines join that are alike, or give the study a new name."
+REMEDY = "Give the study a new name, or move its folder away. Name machines that are alike in `targets:`."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,8 +72,35 @@ class Opening:
     block: int | None = None
 
 
+@dataclass(slots=True, kw_only=True)
+class KnownStarts:
+    """The starts of a study in the memory of the process that makes them."""
+
+    ended: list[Start] = field(default_factory=list)
+    """In the order in which they were begun."""
+    running: list[Start] = field(default_factory=list)
+
+    since: int = 0
+    """Number of the first start that counts."""
+
+    def begin(self, start: Start) -> None:
+        """Note that a start is being made."""
+        self.running.append(start)
+
+    def end(self, start: Start) -> None:
+        """Note how a start ended."""
+        self.running[:] = [each for each in self.running if each.number != start.number]
+        if start.number >= self.since:
+            insort(self.ended, start, key=lambda each: each.number)
+
+    def forget_before(self, number: int) -> None:
+        """Forget what was begun before: it cannot be compared with what follows."""
+        self.since = number
+        self.ended[:] = [each for each in self.ended if each.number >= number]
+
+
 class Storage:
-    """One study, on SQLite beside the study file or at any Optuna storage URL."""
+    """One study, on SQLite beside the study file."""
 
     def __init__(
         self, storage: optuna.storages.BaseStorage, study: optuna.Study, where: str, *, clock: Clock = time
@@ -104,55 +115,13 @@ class Storage:
         self._ids: dict[int, int] = {}
         """Start number → what the storage knows it by, of those that are written here."""
         self._judged_by: tuple[Metric, Blend | None] | None = None
-        self._ended: dict[int, Start] = {}
-        """Starts that change no more, as they were read."""
-        self._ended_by: tuple[Metric, Blend | None] | None = None
-        """By what those are judged."""
-        self._rows: TrialRows | None = None
-        self.crew: Crew = ALONE
+        self._attributes: Mapping[str, Any] | None = None
+        """What was remembered, where nobody else writes."""
+        self.known = KnownStarts()
 
-    def join(self, *, host: str, worker: str, patience_s: float, is_shared: bool = False) -> None:
-        """Become one of several workers, where the study is for several.
-
-        Args:
-            host: where this one measures.
-            worker: its name.
-            patience_s: see `PostgresCrew`.
-            is_shared: whether a study in a file is for several; one on a server is in any case.
-        """
-        if isinstance(self.crew, PostgresCrew | ProxyCrew):
-            self.crew = replace(self.crew, host=host, worker=worker, patience_s=patience_s)
-        elif is_shared:
-            self.crew = FileCrew(folder=Path(self._where).parent, host=host, worker=worker)
-        self._join_rows()
-
-    @contextmanager
-    def at_work(self) -> Iterator[None]:
-        """Take part in the study as it is by then, and have the turn. Raises TargetError as the crew does."""
-        with self.crew.at_work():
-            self._look_up()
-            yield
-
-    def _look_up(self) -> None:
-        """Look the study up by its name: since it was opened another worker may have begun it anew."""
-        with self._translated():
-            self._study = make_or_load(self._storage, self._study.study_name)
-            identity = self._storage.get_study_id_from_name(self._study.study_name)
-        if identity != self._identity:
-            self._take_up(identity)
-
-    def _take_up(self, identity: int) -> None:
-        """Go on with another study of the same name; what was read so far is of the one before."""
-        self._identity = identity
-        self._judged_by = None
-        self._ids.clear()
-        self._ended.clear()
-        self._join_rows()
-
-    def _join_rows(self) -> None:
-        """Read only what is new from now on: that others measure is enough to know."""
-        if self.crew.is_shared and isinstance(self._storage, optuna.storages.RDBStorage):
-            self._rows = TrialRows(storage=self._storage, study=self._identity)
+    def write_alone(self) -> None:
+        """Take it from now on that nobody else writes: then what was remembered is not read again."""
+        self._attributes = self._read_attributes()
 
     def begin(
         self,
@@ -160,80 +129,36 @@ class Storage:
         *,
         distributions: Mapping[str, BaseDistribution],
         session: str,
+        host: str = "",
     ) -> Start:
-        """Record that a start is about to be made. Raises StorageLost where others may decide by now."""
+        """Record that a start is about to be made."""
         start = Start(
             number=-1, role=opening.role, config=dict(opening.config), state=State.RUNNING,
-            started_s=self._clock.time(), arm=opening.arm, block=opening.block, session=session,
-            host=self.crew.host, worker=self.crew.worker,
+            started_s=self._clock.time(), arm=opening.arm, block=opening.block, session=session, host=host,
         )  # fmt: skip
         params = dict(opening.point or {})
-        is_whole = self._rows is None or not params
         template = create_trial(
             state=TrialState.RUNNING,
-            params=params if is_whole else {},
-            distributions=dict(distributions) if params and is_whole else {},
+            params=params,
+            distributions=dict(distributions) if params else {},
             user_attrs=opening_to_json(start),
         )
-        with self._translated(), self._only_in_turn():
+        with translated(self._where):
             # A study's own `ask` takes no attributes: a trial would be there for a while without its role.
             identity = self._storage.create_new_trial(self._identity, template_trial=template)
             number = self._storage.get_trial_number_from_id(identity)
-            if self._rows is not None and params:
-                self._rows.write_params(identity, params, distributions)
         self._ids[number] = identity
         start = replace(start, number=number)
+        self.known.begin(start)
         LOG.info("trial %d begins: %s %s %s", number, start.role, start.arm, dict(start.config))
-        try:
-            self.crew.require_turn()
-        except StorageLost:
-            failure = Failure(kind="late", reason="its worker had lost the turn")
-            with suppress(StorageLost):
-                self._end(replace(start, state=State.INVALID, failure=failure), None, {})
-            raise
         return start
 
-    @contextmanager
-    def _only_in_turn(self) -> Iterator[None]:
-        """Raise StorageLost instead of writing what another worker may have decided otherwise meanwhile.
-
-        Where its connection breaks, Optuna tries again by itself, for some seconds: by then the turn is gone.
-        """
-        self.crew.require_turn()
-        if not isinstance(self.crew, PostgresCrew):
-            yield
-            return
-        with checked_out(self.crew.storage.engine, self.crew.require_turn):
-            yield
-
-    def wait_until_back(self) -> None:
-        """Wait until the storage answers again, however long it takes."""
-        while True:
-            try:
-                self._look_up()
-                self.plans()
-            except StorageLost as lost:
-                LOG.info("%s", lost)
-                self._clock.sleep(LOOK_AGAIN_S)
-            else:
-                return
-
-    @contextmanager
-    def elsewhere(self, start: Start) -> Iterator[None]:
-        """Let others decide while a start is made."""
-        with self.crew.alive(self._ids[start.number]), self.crew.others_turn():
-            yield
-
     def keep_window(self, start: Start, window: Window) -> Start:
-        """Write one finished window; nothing once others have taken its worker for dead."""
+        """Write one finished window."""
         key, data = window_key(len(start.windows)), window_to_json(window)
-
-        def write() -> tuple[Metric, Blend | None]:
-            with self._translated(), self._unless_settled():
-                self._storage.set_trial_user_attr(self._ids[start.number], key, data)
-            return self._recall_judges()
-
-        metric, blend = self.crew.insist(write)
+        with translated(self._where):
+            self._storage.set_trial_user_attr(self._ids[start.number], key, data)
+        metric, blend = self._recall_judges()
         spoiled = [f"{each.gate}: {each.reason}" for each in window.verdicts]
         LOG.info("trial %d: %d correct in %g s %s", start.number, window.correct, window.duration_s, spoiled)
         return replace(start, windows=(*start.windows, replace(window, metric=metric, blend=blend)))
@@ -242,28 +167,26 @@ class Storage:
         """Write how a start ended: its value and its constraints (slack ≤ 0 is feasible).
 
         An invalid start is told as failed, which no sampler sees; a failed one as complete and infeasible,
-        so that samplers learn from it; a pruned one as complete, with the value that it has. One that others
-        have settled stays as they left it.
+        so that samplers learn from it; a pruned one as complete, with the value that it has.
         """
-        self.crew.insist(lambda: self._end(start, log_ratio, slacks))
-        reason = "" if start.failure is None else f"{start.failure.kind}: {start.failure.reason}"
-        LOG.info("trial %d ends: %s %s", start.number, start.state, reason)
-
-    def _end(self, start: Start, log_ratio: float | None, slacks: Mapping[str, float]) -> None:
         identity = self._ids[start.number]
-        with self._translated(), self._unless_settled():
+        with translated(self._where):
             self._storage.set_trial_user_attr(identity, END, ending_to_json(start))
             if start.state is State.INVALID:
                 self._storage.set_trial_state_values(identity, TrialState.FAIL)
-                return
-            # A trial of the storage's own would be read again and again, which takes longer than to write it.
-            told = create_trial(value=0.0)
-            for name, slack in slacks.items():
-                told.set_constraint(name, slack)
-            for key, attribute in told.system_attrs.items():
-                self._storage.set_trial_system_attr(identity, key, attribute)
-            value = FAILED_VALUE if log_ratio is None else log_ratio
-            self._storage.set_trial_state_values(identity, TrialState.COMPLETE, [value])
+            else:
+                # A trial of the storage's own would be read again and again, which takes longer than to
+                # write it.
+                told = create_trial(value=0.0)
+                for name, slack in slacks.items():
+                    told.set_constraint(name, slack)
+                for key, attribute in told.system_attrs.items():
+                    self._storage.set_trial_system_attr(identity, key, attribute)
+                value = FAILED_VALUE if log_ratio is None else log_ratio
+                self._storage.set_trial_state_values(identity, TrialState.COMPLETE, [value])
+        self.known.end(start)
+        reason = "" if start.failure is None else f"{start.failure.kind}: {start.failure.reason}"
+        LOG.info("trial %d ends: %s %s", start.number, start.state, reason)
 
     def settle(
         self,
@@ -274,10 +197,12 @@ class Storage:
         controls: Sequence[Start],
     ) -> Start:
         """End a start that was cut off: its finished windows count when they are all there."""
-        start = self._read_windows(start)
+        with translated(self._where):
+            self._ids[start.number] = self._storage.get_trial_id_from_study_id_trial_number(
+                self._identity, start.number
+            )
         whole = len(start.valid_windows) >= least_windows
-        reason = "its worker was lost" if start.worker else "cut off"
-        failure = None if whole else Failure(kind="interrupted", reason=reason)
+        failure = None if whole else Failure(kind="interrupted", reason="cut off")
         ended = replace(start, state=State.COMPLETE if whole else State.INVALID, failure=failure)
         self.end(ended, log_ratio=0.0, slacks=slacks(ended, constraints, controls))
         return ended
@@ -290,7 +215,7 @@ class Storage:
         trials = self._read_trials()
         since = max((each.since for each in (self.recall(MOVED_LOAD), self.recall(PACE)) if each), default=0)
         return tuple(
-            self._read(trial) for trial in trials if is_start(trial.attributes) and trial.number >= since
+            self._read(trial) for trial in trials if is_start(trial.user_attrs) and trial.number >= since
         )
 
     def _judge(self, start: Start) -> Start:
@@ -299,42 +224,21 @@ class Storage:
             return measured_by(start, metric)
         return start if blend is None else blended(start, blend)
 
-    def _read_trials(self) -> Sequence[TrialRow]:
-        with understood(self._where), self._translated():
-            if self._rows is not None:
-                return self._rows.read()
-            return [as_row(trial) for trial in self._study.get_trials(deepcopy=False)]
+    def _read_trials(self) -> Sequence[FrozenTrial]:
+        with understood(self._where), translated(self._where):
+            return self._study.get_trials(deepcopy=False)
 
-    def _read(self, trial: TrialRow) -> Start:
-        if self._ended_by != self._recall_judges():
-            self._ended_by = self._recall_judges()
-            self._ended.clear()
-        known = self._ended.get(trial.number)
-        if known is not None:
-            return known
+    def _read(self, trial: FrozenTrial) -> Start:
         # The end of a start is written in two steps, the state last.
         with understood(f"{self._where}: start {trial.number}"):
-            start = start_from_json(trial.attributes, number=trial.number, has_ended=trial.has_ended)
-        start = self._judge(start)
-        if trial.has_ended:
-            self._ended[trial.number] = start
-        return start
-
-    def _read_windows(self, start: Start) -> Start:
-        """Return a start with the windows that it has by now."""
-        with self._translated():
-            identity = self._storage.get_trial_id_from_study_id_trial_number(self._identity, start.number)
-            trial = self._storage.get_trial(identity)
-        self._ids[start.number] = identity
-        return self._read(as_row(trial))
+            start = start_from_json(
+                trial.user_attrs, number=trial.number, has_ended=trial.state.is_finished()
+            )
+        return self._judge(start)
 
     def plans(self) -> Mapping[str, Any]:
-        """Return what the stages have planned and settled so far: key → JSON value.
-
-        What is maximized is looked up anew from here on: another worker may have settled it.
-        """
+        """Return what the stages have planned and settled so far: key → JSON value."""
         attributes = self._read_attributes()
-        self._judged_by = _find_judges(attributes)
         return {fact.key: attributes.get(fact.key) for fact in PLANS}
 
     @property
@@ -354,9 +258,12 @@ class Storage:
         return self._judged_by
 
     def remember(self, fact: Fact[T], value: T) -> None:
-        """Keep a fact about the whole study. Raises StorageLost where others may decide by now."""
-        with self._translated(), self._only_in_turn() if fact.is_decided else nullcontext():
-            self._study.set_user_attr(fact.key, fact.to_json(value))
+        """Keep a fact about the whole study."""
+        data = fact.to_json(value)
+        with translated(self._where):
+            self._study.set_user_attr(fact.key, data)
+        if self._attributes is not None:
+            self._attributes = {**self._attributes, fact.key: data}
         self._judged_by = None  # what was remembered may be another
 
     def recall(self, fact: Fact[T]) -> T | None:
@@ -369,7 +276,9 @@ class Storage:
             return _find(fact, self._read_attributes())
 
     def _read_attributes(self) -> Mapping[str, Any]:
-        with understood(self._where), self._translated():
+        if self._attributes is not None:
+            return self._attributes
+        with understood(self._where), translated(self._where):
             return self._study.user_attrs
 
     @property
@@ -378,47 +287,62 @@ class Storage:
         return self.recall(HOSTS)
 
     def claim(
-        self, fingerprint: Fingerprint, *, definition: Mapping[str, str], models_unlike: bool = False
+        self, fingerprint: Fingerprint, *, definition: Mapping[str, str], free: Collection[str] = ()
     ) -> None:
         """Bind a new study to its machine and definition, or check that an old one agrees.
 
         One that has not a single finished window is new. While only the default was measured, other bounds
         may be set: what it shows may be the reason for them.
 
+        Args:
+            fingerprint: of the machine.
+            definition: of the study, as its file has it now.
+            free: in what the machine may differ from the one on which the study began.
+
         Raises:
             UsageError: the storage belongs to another machine or to another definition of the study.
         """
-        if not self._is_measured():
-            if self.recall(FINGERPRINT) is not None:
-                # Begun, but nothing was measured: what was wrong may have been put right in the file.
-                self._begin_anew()
-            # The fingerprint last: a study that has one is whole, wherever the tuner was killed.
-            self.remember(FORMAT, VERSION)
-            self.remember(DEFINITION, definition)
-            self.remember(FINGERPRINT, fingerprint)
-            return
-        self.refuse_another(fingerprint, definition=definition, models_unlike=models_unlike)
-        self.remember(DEFINITION, definition)
-        if self.crew.is_shared and self.recall(FINGERPRINT) != fingerprint:
-            self.remember(OTHER_HOSTS, self._other_hosts() | {self.crew.host: fingerprint})
-        # From now on it holds what an earlier tuner cannot read.
+        if self._is_measured():
+            self.refuse_another(fingerprint, definition=definition, free=free)
+        elif self.recall(FINGERPRINT) is not None:
+            # Begun, but nothing was measured: what was wrong may have been put right in the file.
+            self._begin_anew()
+        # The fingerprint last: a study that has one is whole, wherever the tuner was killed. An earlier
+        # tuner cannot read what it holds from now on.
         self.remember(FORMAT, VERSION)
+        self.remember(DEFINITION, definition)
+        if self.recall(FINGERPRINT) is None:
+            self.remember(FINGERPRINT, fingerprint)
+
+    def admit(
+        self,
+        host: str,
+        fingerprint: Fingerprint,
+        definition: Mapping[str, str],
+        *,
+        free: Collection[str],
+    ) -> None:
+        """Let another host take part in a study that is claimed. Raises UsageError as `claim` does."""
+        self._refuse_differing(fingerprint, free=free)
+        self.refuse_changed(definition)
+        known = self.recall(OTHER_HOSTS) or {}
+        if self.recall(FINGERPRINT) != fingerprint and known.get(host) != fingerprint:
+            self.remember(OTHER_HOSTS, {**known, host: fingerprint})
 
     def refuse_another(
-        self, fingerprint: Fingerprint, *, definition: Mapping[str, str], models_unlike: bool = False
+        self, fingerprint: Fingerprint, *, definition: Mapping[str, str], free: Collection[str] = ()
     ) -> None:
         """Raise UsageError when what was measured is of another machine or definition; see `claim`."""
-        before = self.recall(FINGERPRINT)
-        if before is None or not self._is_measured():
+        if self.recall(FINGERPRINT) is None or not self._is_measured():
             return
-        # Others may join, on machines that are alike.
-        free = {"host"} if self.crew.is_shared else set()
-        differing = find_differing(before, fingerprint, free=free | HARDWARE if models_unlike else free)
-        if differing:
-            remedy = REMEDY_SHARED if self.crew.is_shared else REMEDY_ALONE
-            found = describe_differing(differing)
-            raise UsageError(f"{self._where}: this study was measured on another machine ({found}). {remedy}")
+        self._refuse_differing(fingerprint, free=free)
         self.refuse_changed(definition)
+
+    def _refuse_differing(self, fingerprint: Fingerprint, free: Collection[str] = ()) -> None:
+        before = self.recall(FINGERPRINT)
+        if before is not None and (differing := find_differing(before, fingerprint, free={*free})):
+            found = describe_differing(differing)
+            raise UsageError(f"{self._where}: this study was measured on another machine ({found}). {REMEDY}")
 
     def refuse_changed(self, definition: Mapping[str, str]) -> None:
         """Raise UsageError when what was measured is of another definition; see `describe_changes`."""
@@ -439,14 +363,8 @@ class Storage:
         shown = "; ".join(changed[:SHOWN_CHANGES])
         return f"the study file or a search space has changed since this study began ({shown}{more})"
 
-    def _other_hosts(self) -> dict[str, Fingerprint]:
-        known: Mapping[str, Fingerprint] | None = self.recall(OTHER_HOSTS)
-        return dict(known or {})
-
     def _is_measured(self) -> bool:
-        return self.recall(FINGERPRINT) is not None and any(
-            start.windows or (self.crew.is_shared and start.state is State.RUNNING) for start in self.starts()
-        )
+        return self.recall(FINGERPRINT) is not None and any(start.windows for start in self.starts())
 
     def _knows_default_alone(self) -> bool:
         return all(start.role is Role.CONTROL for start in self.starts() if start.windows)
@@ -455,42 +373,18 @@ class Storage:
         """Forget every start and every fact."""
         LOG.info("%s: begun anew, as nothing was measured", self._where)
         name = self._study.study_name
-        with self._translated():
+        with translated(self._where):
             optuna.delete_study(study_name=name, storage=self._storage)
             self._study = make_or_load(self._storage, name)
-            self._take_up(self._storage.get_study_id_from_name(name))
-
-    @contextmanager
-    def _unless_settled(self) -> Iterator[None]:
-        """Leave a start as it is that others have settled: its worker was silent for too long."""
-        try:
-            yield
-        except optuna.exceptions.UpdateFinishedTrialError:
-            if not self.crew.is_shared:
-                raise
-
-    @contextmanager
-    def _translated(self) -> Iterator[None]:
-        try:
-            with translated(self._where):
-                yield
-        except KeyError as error:
-            if not self.crew.is_shared:
-                raise
-            raise StorageLost(
-                f"{self._where}: another worker has begun the study anew, as nothing was measured yet. The "
-                "same command goes on."
-            ) from error
+            self._identity = self._storage.get_study_id_from_name(name)
+        self._judged_by = None
+        self._attributes = None if self._attributes is None else {}
+        self._ids.clear()
 
 
 def make_or_load(storage: optuna.storages.BaseStorage, name: str) -> optuna.Study:
     """Return the study of a name, made where there is none."""
-    while True:
-        # Of two looks that this takes, others may begin it anew between them.
-        with suppress(KeyError):
-            return optuna.create_study(
-                storage=storage, study_name=name, direction="maximize", load_if_exists=True
-            )
+    return optuna.create_study(storage=storage, study_name=name, direction="maximize", load_if_exists=True)
 
 
 def _find(fact: Fact[T], attributes: Mapping[str, Any]) -> T | None:

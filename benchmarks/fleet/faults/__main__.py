@@ -1,4 +1,4 @@
-"""Does a shared study come to its end whatever breaks? `make bench-fleet-faults` breaks ten of them.
+"""Does a study of several hosts come to its end whatever breaks? `make bench-fleet-faults` breaks ten.
 
     python -m benchmarks.fleet.faults [--runs 10] [--first 0] [--faults 10] [--hosts 3]
 
@@ -56,15 +56,15 @@ def play(seed: int, *, faults: int, hosts: int, trials: int) -> Played:
                 FAULTS[done[-1]](fleet, rng)
                 next_at = fleet.count_starts() + rng.randint(*BETWEEN)
             if time.monotonic() > deadline_s:
-                said = "".join(f"{each.host}:\n{each.said.read_text()[-2000:]}\n" for each in fleet.workers)
+                said = "\n".join(fleet.controller.said[-50:])
                 raise RuntimeError(f"seed {seed} hangs after {done}\n{said}")
             time.sleep(LOOK_AGAIN_S)
-        fleet.open_again()
-        starts = fleet.storage.starts()
-        net, changes = net_worth(fleet.storage, seed)
+        storage = fleet.open_study()
+        starts = storage.starts()
+        net, changes = net_worth(storage, seed)
         return Played(
             faults=tuple(done), starts=len(starts), lost=sum(each.state is State.INVALID for each in starts),
-            processes=sum(each.begun for each in fleet.workers), net=net, changes=changes,
+            processes=len(fleet.controllers), net=net, changes=changes,
             wrong=tuple(find_wrong(fleet)),
         )  # fmt: skip
 
@@ -80,7 +80,7 @@ def main() -> int:
     parser.add_argument("--hosts", type=int, default=3)
     parser.add_argument("--trials", type=int, default=10)
     options = parser.parse_args()
-    print("| seed | faults | processes | starts, lost | net worth without, with | changes | wrong |")
+    print("| seed | faults | controllers | starts, lost | net worth without, with | changes | wrong |")
     print("|---:|---:|---:|---:|---:|---:|---|", flush=True)
     same = broken = 0
     for seed in range(options.first, options.first + options.runs):

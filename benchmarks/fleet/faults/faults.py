@@ -1,93 +1,77 @@
 """The faults: each breaks something at once, and lets it be as a real one would."""
 
+import re
+import shutil
 import signal
+import subprocess
 import time
 from collections.abc import Callable, Mapping
 from random import Random
 
-from benchmarks.fleet.faults.fleet import Fleet, Worker
+from benchmarks.fleet.faults.fleet import Fleet
 
 Fault = Callable[[Fleet, Random], None]
+SS = shutil.which("ss") or "/usr/bin/ss"
 BEYOND_S = 2.0
-"""For so much longer than others wait a frozen worker or a database stays away."""
-FOR_A_TURN_S = 20.0
-"""So long a worker is looked for that has the turn."""
-MOST_OFFSET_S = 3600.0
+"""For so much longer than others wait something stays frozen."""
 
 
 def kill_worker(fleet: Fleet, rng: Random) -> None:
     """Kill a worker, wherever it is."""
-    rng.choice(fleet.workers).kill()
+    fleet.signal(_choose_host(fleet, rng), signal.SIGKILL)
 
 
-def kill_leader(fleet: Fleet, rng: Random) -> None:
-    """Kill the worker that decides just now; any, where nobody does for long."""
-    _await_leader(fleet, rng).kill()
+def end_worker(fleet: Fleet, rng: Random) -> None:
+    """Ask a worker to end, as a service manager does."""
+    fleet.signal(_choose_host(fleet, rng), signal.SIGTERM)
 
 
 def freeze_worker(fleet: Fleet, rng: Random) -> None:
-    """Stop a worker until the others and its target have given it up."""
-    _freeze(fleet, rng.choice(fleet.workers))
+    """Stop a worker until its target and the scheduler have given it up."""
+    host = _choose_host(fleet, rng)
+    fleet.signal(host, signal.SIGSTOP)
+    time.sleep(fleet.settings.target.watchdog_s + BEYOND_S)
+    fleet.signal(host, signal.SIGCONT)
 
 
-def freeze_leader(fleet: Fleet, rng: Random) -> None:
-    """Stop the worker that decides just now until its target has given it up."""
-    _freeze(fleet, _await_leader(fleet, rng))
+def cut_link(fleet: Fleet, rng: Random) -> None:
+    """Cut all connections of a worker (ss(8), --kill)."""
+    for pid in fleet.controller.find_workers(_choose_host(fleet, rng)):
+        shown = subprocess.run((SS, "-tnpH"), capture_output=True, text=True, check=True).stdout
+        for line in shown.splitlines():
+            if f"pid={pid}," in line and (port := re.search(r"127\.0\.0\.1:(\d+)", line)):
+                subprocess.run((SS, "-K", "sport", "=", f":{port[1]}"), capture_output=True, check=False)
 
 
-def restart_database(fleet: Fleet, _rng: Random) -> None:
-    """Restart the database."""
-    fleet.postgres.stop()
-    fleet.postgres.start()
+def kill_controller(fleet: Fleet, _rng: Random) -> None:
+    """Kill the controller, and the scheduler with it."""
+    fleet.controller.signal(signal.SIGKILL)
+    fleet.controller.process.wait()
 
 
-def crash_database(fleet: Fleet, _rng: Random) -> None:
-    """End the database without its saying goodbye, and start it again."""
-    fleet.postgres.stop(mode="immediate")
-    fleet.postgres.start()
+def interrupt_controller(fleet: Fleet, _rng: Random) -> None:
+    """Interrupt the controller, as Ctrl-C does."""
+    fleet.controller.signal(signal.SIGINT)
+    fleet.controller.process.wait()
 
 
-def cut_database_off(fleet: Fleet, _rng: Random) -> None:
-    """Take the database away until every worker has given its target back."""
-    fleet.postgres.stop()
-    time.sleep(_patience_s(fleet) + BEYOND_S)
-    fleet.postgres.start()
-
-
-def shift_clock(fleet: Fleet, rng: Random) -> None:
-    """Kill a worker, and set the clock of its machine wrong before it is begun again."""
-    worker = rng.choice(fleet.workers)
-    worker.offset_s = rng.uniform(-MOST_OFFSET_S, MOST_OFFSET_S)
-    worker.kill()
+def freeze_controller(fleet: Fleet, _rng: Random) -> None:
+    """Stop the controller and the scheduler until every worker has given its target back."""
+    fleet.controller.signal(signal.SIGSTOP)
+    time.sleep(2 * fleet.settings.target.watchdog_s + BEYOND_S)
+    fleet.controller.signal(signal.SIGCONT)
 
 
 FAULTS: Mapping[str, Fault] = {
     "worker killed": kill_worker,
-    "leader killed": kill_leader,
+    "worker ended": end_worker,
     "worker frozen": freeze_worker,
-    "leader frozen": freeze_leader,
-    "database restarted": restart_database,
-    "database crashed": crash_database,
-    "database away": cut_database_off,
-    "clock wrong": shift_clock,
+    "link cut": cut_link,
+    "controller killed": kill_controller,
+    "controller interrupted": interrupt_controller,
+    "controller frozen": freeze_controller,
 }
 
 
-def _await_leader(fleet: Fleet, rng: Random) -> Worker:
-    deadline_s = time.monotonic() + FOR_A_TURN_S
-    while time.monotonic() < deadline_s:
-        for worker in fleet.workers:
-            if fleet.has_turn(worker):
-                return worker
-        time.sleep(0.02)
-    return rng.choice(fleet.workers)
-
-
-def _freeze(fleet: Fleet, worker: Worker) -> None:
-    worker.signal(signal.SIGSTOP)
-    time.sleep(_patience_s(fleet) + BEYOND_S)
-    worker.signal(signal.SIGCONT)
-
-
-def _patience_s(fleet: Fleet) -> float:
-    return fleet.settings.target.watchdog_s
+def _choose_host(fleet: Fleet, rng: Random) -> str:
+    return rng.choice(fleet.machines).host

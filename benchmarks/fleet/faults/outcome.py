@@ -19,15 +19,15 @@ PATIENCE_S = 60.0
 
 def find_wrong(fleet: Fleet) -> list[str]:
     """Return what is not as it should be once every worker has ended."""
-    return [*find_wrong_starts(fleet.storage.starts()), *_targets_not_back(fleet)]
+    return [*find_wrong_starts(fleet.open_study().starts()), *_targets_not_back(fleet)]
 
 
 def _targets_not_back(fleet: Fleet) -> Iterator[str]:
-    for worker in fleet.workers:
+    for each in fleet.machines:
         try:
-            wait_until(lambda: worker.machine.everything() == worker.before, patience_s=PATIENCE_S)  # noqa: B023
+            wait_until(lambda: each.machine.everything() == each.before, patience_s=PATIENCE_S)  # noqa: B023
         except AssertionError:
-            yield f"{worker.host} is not as it was before:\n{worker.machine.log()}"
+            yield f"{each.host} is not as it was before:\n{each.machine.log()}"
 
 
 def net_worth(storage: Storage, seed: int) -> tuple[float, int]:

@@ -96,7 +96,7 @@ def storage():
 
 
 def lost(number, **unlike):
-    return replace(make_start(number, config=TRIED), worker="web1:1", **{**LOST, **unlike})
+    return replace(make_start(number, config=TRIED), host="web1", **{**LOST, **unlike})
 
 
 def test_what_was_lost_on_several_hosts_at_once_was_lost_once(storage):

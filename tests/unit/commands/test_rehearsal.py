@@ -8,7 +8,7 @@ from tests.unit.simulated_study import small_space
 from tests.unit.simulation import make_setup, write_study
 from tests.unit.starts import window
 from tuner.commands.rehearsal import rehearse
-from tuner.errors import TargetError, UsageError
+from tuner.errors import UsageError
 from tuner.records import Role
 from tuner.study.facts import PRESET, VERDICT
 from tuner.study.open_storage import open_storage
@@ -82,23 +82,6 @@ def test_an_earlier_study_that_is_no_file_is_not_read(tmp_path):
 
     with pytest.raises(UsageError, match=r"/dev/zero: this is no regular file"):
         try_all(settings)
-
-
-ELSEWHERE = "storage: postgresql://user:secret@127.0.0.1:1/none\n"
-
-
-def test_addresses_are_connected_to_with_trust_only(tmp_path):
-    (tmp_path / "old").mkdir()
-    write_study(tmp_path / "old", more=ELSEWHERE)
-    settings = write_study(tmp_path, more=f"{ELSEWHERE}warm_start: [old/simulated.yaml]\n")
-
-    unseen = try_all(settings)
-
-    assert [each.partition(" ")[0] for each in unseen] == ["storage", "warm_start"]
-    assert "secret" not in "".join(unseen)
-    with pytest.raises((TargetError, UsageError)) as refused:
-        try_all(settings, trusts=True)
-    assert "secret" not in str(refused.value)
 
 
 def test_a_storage_that_is_no_database_is_refused(settings):

@@ -1,6 +1,4 @@
-import fcntl
 import json
-from contextlib import contextmanager
 from dataclasses import replace
 
 import pytest
@@ -11,15 +9,14 @@ from tests.unit.simulation import SimulatedHost, make_setup, open_in_memory, spa
 from tests.unit.space.samples import HOST
 from tests.unit.starts import DEFAULT, SPACE, window
 from tuner.commands.contests.compare import resolve
-from tuner.commands.session import Ahead, as_begun, held, look_ahead, read, settle_plan, settle_preset
-from tuner.errors import TargetError, UsageError
+from tuner.commands.session import Ahead, as_begun, look_ahead, read, settle_plan, settle_preset
+from tuner.errors import UsageError
 from tuner.records import Role
 from tuner.space import Preset, SpaceFacts, facts_to_json, load_space
 from tuner.study.facts import CONFIRMATION, PRESET, SPACE_FACTS, VERDICT, Confirmation
 from tuner.study.open_storage import open_storage
 from tuner.study.presets import PRESETS
 from tuner.study.storage import Opening
-from tuner.study.workers.file_locks import FOLDER, TURN, FileCrew
 
 FACTS = SpaceFacts(names={**HOST}, versions={"nginx": (1, 22, 1)})
 
@@ -195,37 +192,3 @@ def test_a_study_of_an_earlier_tuner_goes_on_with_the_settings_that_it_searched(
     assert as_begun(setup, earlier).space.inert == {}
     assert as_begun(setup, today) is setup
     assert as_begun(setup, None) is setup
-
-
-class SlowTarget:
-    """A target that takes its time to be given back; others look meanwhile whether they may decide."""
-
-    def __init__(self, turn):
-        self.turn = turn
-        self.may_others_decide = None
-
-    @contextmanager
-    def hold(self, _warn):
-        try:
-            yield
-        finally:
-            with self.turn.open() as other:
-                try:
-                    fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                except BlockingIOError:
-                    self.may_others_decide = False
-                else:
-                    self.may_others_decide = True
-
-
-def test_others_decide_while_a_target_that_was_lost_is_given_back(tmp_path):
-    crew = FileCrew(folder=tmp_path, host="web1", worker="web1:1")
-    target = SlowTarget(tmp_path / FOLDER / TURN)
-    with crew.at_work():
-        with pytest.raises(TargetError, match="gone"), held(target, crew, print):
-            raise TargetError("web1: it is gone.")
-        assert target.may_others_decide
-
-        with held(target, crew, print):
-            pass
-        assert not target.may_others_decide, "what is given back at once need not be waited for"

@@ -18,28 +18,9 @@ from tuner.report.fleet.screen import fleet_text
 from tuner.study.facts import FINGERPRINT as FINGERPRINT_FACT
 from tuner.study.facts import OTHER_HOSTS, VERDICT
 from tuner.study.storage import Opening
-from tuner.study.workers.crew import Alone
 
 EXAMPLES = Path(__file__).parents[3] / "docs/examples"
 SAMPLE = re.compile(r'^tuner_\w+\{study="(?:[^"\\]|\\.)*"(?:,host="(?:[^"\\]|\\.)*")?\} -?[0-9.e+]+$')
-
-
-class Elsewhere(Alone):
-    """A worker on a named host, whose last heartbeat is known."""
-
-    def __init__(self, host: str, silences: dict[int, float | None]) -> None:
-        self._host, self._silences = host, silences
-
-    @property
-    def host(self) -> str:  # type: ignore[override]
-        return self._host
-
-    @property
-    def worker(self) -> str:  # type: ignore[override]
-        return f"{self._host}:1" if self._host else ""
-
-    def silences(self):
-        return self._silences
 
 
 @pytest.fixture
@@ -55,8 +36,8 @@ def storage(clock):
 
 
 def begin(storage, host=""):
-    storage.crew = Elsewhere(host, {})
-    return storage.begin(Opening(role=Role.SEARCH, config=DEFAULT), distributions=DISTRIBUTIONS, session="s")
+    opening = Opening(role=Role.SEARCH, config=DEFAULT)
+    return storage.begin(opening, distributions=DISTRIBUTIONS, session="s", host=host)
 
 
 def make(storage, clock, host="", *, state=State.COMPLETE, took_s=18.0):
@@ -68,8 +49,8 @@ def make(storage, clock, host="", *, state=State.COMPLETE, took_s=18.0):
     storage.end(ended, log_ratio=0.0, slacks={})
 
 
-def look(storage, clock, *, is_running=True):
-    return read_fleet("shop", storage, is_running=is_running, now_s=clock.time())
+def look(storage, clock, *, is_running=True, silences=None):
+    return read_fleet("shop", storage, is_running=is_running, now_s=clock.time(), silences=silences or {})
 
 
 def test_each_host_has_its_starts_its_failures_and_its_rate(storage, clock):
@@ -78,22 +59,21 @@ def test_each_host_has_its_starts_its_failures_and_its_rate(storage, clock):
         make(storage, clock, "web1", state=state)
     make(storage, clock, "web2", took_s=36.0)
     running = begin(storage, "web2")
-    storage.crew = Elsewhere("", {running.number: 3.0})
     clock.sleep(5.0)
-    fleet = look(storage, clock)
+    fleet = look(storage, clock, silences={"web2": 3.0})
     first, second = fleet.hosts
     assert (first.host, first.starts, first.failed, first.lost) == ("web1", 3, 1, 1)
     assert first.per_hour == pytest.approx(200.0)
     assert second.per_hour == pytest.approx(100.0)
     assert (second.doing, second.since_s, second.silent_s) == (f"search #{running.number}", 5.0, 3.0)
     assert fleet.per_hour == pytest.approx(300.0)
-    assert json.loads(json.dumps(fleet.as_json()))["hosts"][1]["worker"] == "web2:1"
+    assert json.loads(json.dumps(fleet.as_json()))["hosts"][1]["silent_s"] == 3.0
 
 
 def test_a_study_of_one_worker_is_that_of_its_host(storage, clock):
     make(storage, clock)
     (row,) = look(storage, clock, is_running=False).hosts
-    assert (row.host, row.starts, row.worker, row.silent_s) == ("web1", 1, "", None)
+    assert (row.host, row.starts, row.silent_s) == ("web1", 1, None)
 
 
 def test_a_host_that_has_not_begun_is_shown(storage, clock):
@@ -110,7 +90,6 @@ def test_the_state_is_that_of_the_study(storage, clock):
 
 def test_nothing_is_measured_where_all_workers_were_killed(storage, clock):
     begin(storage, "web1")
-    storage.crew = Elsewhere("", {})
     running, stopped = look(storage, clock), look(storage, clock, is_running=False)
 
     assert running.hosts[0].doing
@@ -126,7 +105,6 @@ def test_what_a_host_measures_is_what_it_began_last(storage, clock):
     begin(storage, "web1")
     clock.sleep(100.0)
     last = begin(storage, "web1")
-    storage.crew = Elsewhere("", {})
     clock.sleep(5.0)
     (row,) = look(storage, clock).hosts
     assert (row.doing, row.since_s) == (f"search #{last.number}", 5.0)

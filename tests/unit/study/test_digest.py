@@ -87,4 +87,3 @@ def test_what_cannot_be_read_here_has_none(settings, tmp_path):
     (settings.folder / DATABASE).unlink()
     (settings.folder / DATABASE).symlink_to(tmp_path / "elsewhere.db")
     assert make_study_key(settings) is None
-    assert make_study_key(replace(settings, storage="postgresql://db/tuner")) is None

@@ -84,7 +84,7 @@ def test_every_key_is_read(study, tmp_path):
         "  result: {correct: /ok}\n"
         "content: pages\nobjective: maximize  goodput_rps\n"
         "constraints: [failure_rate <= 0.01, latency_p99_ms <= 20]\n"
-        "budget: {preset: quick, minutes: 2.5, trials: 7}\nstorage: postgresql://db/tuner\nseed: 42\n"
+        "budget: {preset: quick, minutes: 2.5, trials: 7}\nstorage: sqlite\nseed: 42\n"
     )
 
     load = found.load
@@ -96,7 +96,6 @@ def test_every_key_is_read(study, tmp_path):
     assert found.content == "pages"
     assert [str(each) for each in found.constraints] == ["failure_rate <= 0.01", "latency_p99_ms <= 20"]
     assert (found.preset, found.minutes, found.trials, found.seed) == ("quick", 2.5, 7, 42)
-    assert found.storage_url == "postgresql://db/tuner"
 
 
 def test_windows_warm_up_and_timeout_that_a_study_sets_stay_under_any_load(study):
@@ -180,7 +179,7 @@ def test_truths_may_be_written_in_many_ways(study, word, truth):
         ("load: {timeout_s: 0}\n", 4, "0 is out of range. Give 1 to"),
         ("budget: {trials: 0}\n", 4, "0 is out of range. Give 1 to"),
         ("budget: quick\n", 4, "budget: 'quick' is not a mapping"),
-        ("storage: here\n", 4, "'here' is no storage. Write `sqlite`"),
+        ("storage: here\n", 4, "a study is kept in a file beside its study file"),
     ],
 )
 def test_what_is_wrong_is_refused_with_file_line_value_and_remedy(study, tmp_path, more, line, said):
@@ -329,7 +328,6 @@ def test_a_study_belongs_to_its_definition_and_not_to_its_budget(study):
     first = study("budget: {preset: quick, minutes: 3}\nseed: 1\n").definition(space)
 
     assert study("budget: {preset: thorough, trials: 9}\nseed: 2\n").definition(space) == first
-    assert study("storage: postgresql://db/tuner\n").definition(space) == first
 
 
 @pytest.mark.parametrize(

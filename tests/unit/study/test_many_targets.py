@@ -32,8 +32,6 @@ def test_each_host_is_read_as_one_alone_would_be(study):
     assert found.hosts == Hosts(names=("ssh://root@web1", "ssh://root@web2"), across=AcrossHosts.WORST)
     assert [each.watchdog_s for each in found.targets.entries] == [30, 30]
     assert found.target == found.targets.entries[0]
-    assert found.is_shared
-    assert found.is_stored_beside
     assert study(f"{TWO}across: mean\n").hosts.across is AcrossHosts.MEAN
     assert study(f"{TWO}unlike_hosts: model\n").targets.models_unlike
 
@@ -41,7 +39,7 @@ def test_each_host_is_read_as_one_alone_would_be(study):
 def test_a_study_with_one_target_is_what_it_was(study):
     found = study("target: {host: ssh://root@web1}\n")
 
-    assert (found.targets, found.hosts, found.is_shared) == (None, None, False)
+    assert (found.targets, found.hosts) == (None, None)
     assert "targets" not in found.definition(space_of("sendfile"))
     assert for_each_target(found) == (found,)
 
@@ -57,7 +55,6 @@ def test_a_worker_has_one_of_them_and_no_other(study):
     workers = for_each_target(settings)
 
     assert [each.target.host for each in workers] == [*settings.targets.hosts]
-    assert all(each.is_worker and for_each_target(each) == (each,) for each in workers)
     with pytest.raises(UsageError, match=r"none of the `targets:`.*web2"):
         choose_target(settings, "ssh://root@web22")
 

@@ -198,36 +198,41 @@ def end_without_state(storage, start):
     storage._storage.set_trial_state_values = before
 
 
-def test_workers_read_what_is_new_and_what_has_ended(url):
-    one, other, optuna_alone = (open_storage(url, "study") for _ in range(3))
-    one.join(host="a", worker="1", patience_s=5, is_shared=True)
-    other.join(host="b", worker="2", patience_s=5, is_shared=True)
-    first = begin(one)
-    assert [(start.number, start.state) for start in other.starts()] == [(0, State.RUNNING)]
-    make(one)
-    begin(other)
-    one.end(replace(first, state=State.COMPLETE), log_ratio=0.1, slacks={})
-
-    expected = [State.COMPLETE, State.COMPLETE, State.RUNNING]
-    for storage in (one, other, optuna_alone):
-        assert [start.state for start in storage.starts()] == expected
-    assert other.starts() == optuna_alone.starts()
-    assert [trial.params for trial in trials(url)] == [dict(OPENING.point)] * 3
-
-
-def test_a_start_that_was_lost_with_its_worker_is_settled_by_the_windows_that_it_has(url):
+def test_a_start_that_was_cut_off_is_settled_by_the_windows_that_it_has(url):
     one, other = open_storage(url, "study"), open_storage(url, "study")
-    one.join(host="a", worker="1", patience_s=5, is_shared=True)
-    other.join(host="b", worker="2", patience_s=5, is_shared=True)
     start = begin(one)
-    seen = other.starts()
     for window in windows(2):
         start = one.keep_window(start, window)
+    (seen,) = other.starts()
 
-    settled = other.settle(seen[0], least_windows=2, constraints=(), controls=())
+    settled = other.settle(seen, least_windows=2, constraints=(), controls=())
+
     assert settled.state is State.COMPLETE
     assert len(settled.windows) == 2
     assert other.starts() == (settled,)
+
+
+def test_what_is_made_is_known_without_being_read_again(url):
+    storage = open_storage(url, "study")
+    first, second = begin(storage), begin(storage)
+    assert storage.known.running == [first, second]
+
+    storage.end(replace(second, state=State.INVALID), log_ratio=None, slacks={})
+    storage.end(replace(first, state=State.INVALID), log_ratio=None, slacks={})
+
+    assert storage.known.running == []
+    assert [start.number for start in storage.known.ended] == [first.number, second.number]
+
+
+def test_another_host_is_admitted_where_it_is_alike(storage):
+    storage.claim(FINGERPRINT, definition=DEFINITION)
+    other = replace(FINGERPRINT, host="web2")
+
+    storage.admit("ssh://web2", other, DEFINITION, free={"host"})
+
+    assert storage.recall(facts.OTHER_HOSTS) == {"ssh://web2": other}
+    with pytest.raises(UsageError, match="kernel was"):
+        storage.admit("ssh://web3", replace(other, kernel="7.0"), DEFINITION, free={"host"})
 
 
 def test_a_study_that_was_claimed_is_taken_up_by_the_same_machine_and_definition(storage, url):
@@ -473,32 +478,10 @@ def test_an_operating_system_error_without_a_word_is_named_by_its_class():
         raise OSError
 
 
-@pytest.mark.parametrize(
-    "url",
-    [
-        "postgresql://user:secret@127.0.0.1:1/none",
-        "postgresql://user:secret@127.0.0.1:port/none",
-        "postgresql://user:se@cret@127.0.0.1:1/none?sslmode=require",
-        "postgresql://127.0.0.1:1/none?user=user&password=secret",
-        "postgresql://user:secret",
-        "mysql+pymysql://user:secret@127.0.0.1/none",
-        "nothing://user:secret@127.0.0.1/none",
-        "post gres://user:secret@127.0.0.1/none",
-        "postgresql://user:secret@127.0.0.1/{none}",
-    ],
-)
-def test_no_message_shows_the_password_of_a_storage(url):
-    with pytest.raises((TargetError, UsageError)) as refused:
-        open_storage(url, "study")
-
-    assert "secret" not in str(refused.value)
-    assert "cret" not in str(refused.value)
-    assert "user" not in str(refused.value).replace("postgresql://user:password@host:port/name", "")
-
-
-def test_a_storage_without_scheme_is_refused_without_its_password(tmp_path):
-    with pytest.raises(UsageError) as refused:
-        write_study(tmp_path, more="storage: postgresql:/user:secret@web1/tuner\n")
+@pytest.mark.parametrize("url", ["postgresql://user:secret@web1/tuner", "postgresql:/user:secret", "other"])
+def test_a_storage_that_is_no_file_is_refused_without_its_password(tmp_path, url):
+    with pytest.raises(UsageError, match="a study is kept in a file") as refused:
+        write_study(tmp_path, more=f"storage: {url}\n")
 
     assert ":8: " in str(refused.value)
     assert "secret" not in str(refused.value)

@@ -224,7 +224,7 @@ def test_programs_that_a_study_brings_along_are_named(tmp_path, load, named):
 
 @pytest.mark.parametrize(
     "more",
-    ["", "optimizer: 'os:system'\n", "storage: postgresql://db.example/x\n", "warm_start: [/etc/shadow]\n"],
+    ["", "optimizer: 'os:system'\n", "warm_start: [/etc/shadow]\n"],
 )
 def test_what_a_check_does_not_touch_needs_no_trust(tmp_path, more):
     study = tmp_path / "study.yaml"

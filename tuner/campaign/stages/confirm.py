@@ -154,8 +154,8 @@ def _measure(experiment: Experiment, planned: Confirmation) -> str | None:
         is_taken=partial(experiment.is_taken, Role.CONFIRM),
         wait=experiment.wait_for_others,
     ).failed
-    while failed is None and (missing := _find_missing(experiment.starts, pairings)):
-        experiment.wait_for_hosts(missing)
+    while failed is None and _find_missing(experiment.starts, pairings):
+        experiment.wait_a_while()
     return failed
 
 

@@ -98,8 +98,8 @@ def _measure(experiment: Experiment, planned: Meeting) -> None:
             is_taken=partial(experiment.is_taken, Role.OTHER_LOADS),
             wait=experiment.wait_for_others,
         )
-    while planned.situations and (missing := _find_missing(experiment.starts, pairings)):
-        experiment.wait_for_hosts(missing)
+    while planned.situations and _find_missing(experiment.starts, pairings):
+        experiment.wait_a_while()
 
 
 def _find_missing(starts: Sequence[Start], pairings: Mapping[str, Pairing]) -> list[str]:

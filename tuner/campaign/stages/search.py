@@ -128,7 +128,7 @@ def plan_next(experiment: Experiment, expected: list[float | None]) -> Config:
     experiment.rank()
     moment = experiment.clock.monotonic()
     chosen = suggest(experiment, experiment.count_ahead())
-    experiment.suggest_s = experiment.clock.monotonic() - moment
+    experiment.shared.suggest_s = experiment.clock.monotonic() - moment
     expected += [each.expected_gain for each in chosen]
     experiment.storage.remember(EXPECTED_GAINS, tuple(expected))
     first, *others = [each.config for each in chosen]
@@ -151,12 +151,13 @@ def _judges(experiment: Experiment, config: Config) -> Judges:
     level, variance = posterior.level(experiment.clock.time(), experiment.host)
     best = ranking.incumbent
     rival = None if best is None or best.key == config_key(config) else best.posterior
+    # What judges know goes to the target with them.
+    noise, most = ranking.noise, experiment.plan.windows[1]
 
     def prune(windows: Sequence[Window]) -> str | None:
         verdict = should_prune(
-            windows, level=level, level_variance=variance, incumbent=rival, noise=ranking.noise,
-            max_windows=experiment.plan.windows[1],
-        )  # fmt: skip
+            windows, level=level, level_variance=variance, incumbent=rival, noise=noise, max_windows=most
+        )
         return f"clearly worse than the best so far (z = {verdict.z:.1f})" if verdict.prune else None
 
     # What a failing default serves to the few whom it serves is no measure for others.

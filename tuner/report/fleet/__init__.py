@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from types import MappingProxyType
 from typing import Any
 
 from tuner.records import Start, State
@@ -17,14 +18,12 @@ class HostRow:
     """One host of a study."""
 
     host: str
-    worker: str
-    """The one that made its last start; empty in a study of one worker."""
     doing: str
     """What is measured there now: role and number of the start; empty when nothing is, or nobody works."""
     since_s: float | None
     """Seconds since that start began; None when nothing is measured."""
     silent_s: float | None
-    """Seconds since its worker was heard of, while it measures; None when it has no heartbeat."""
+    """Seconds since its worker was heard of; None when none is connected."""
     starts: int
     """That have ended."""
     per_hour: float
@@ -62,7 +61,14 @@ class Fleet:
         }  # fmt: skip
 
 
-def read_fleet(study: str, storage: Storage, *, is_running: bool, now_s: float) -> Fleet:
+def read_fleet(
+    study: str,
+    storage: Storage,
+    *,
+    is_running: bool,
+    now_s: float,
+    silences: Mapping[str, float] = MappingProxyType({}),
+) -> Fleet:
     """Read who works on a study.
 
     Args:
@@ -70,8 +76,9 @@ def read_fleet(study: str, storage: Storage, *, is_running: bool, now_s: float) 
         storage: of the study.
         is_running: whether any worker takes part now.
         now_s: seconds since the epoch.
+        silences: host → seconds since its worker was heard of, where it is connected.
     """
-    starts, silences = storage.starts(), storage.crew.silences()
+    starts = storage.starts()
     first, hosts = storage.recall(FINGERPRINT), storage.hosts
     joined = [first.host, *(storage.recall(OTHER_HOSTS) or {})] if first else []
     known = dict.fromkeys(joined if hosts is None else hosts.names)
@@ -93,17 +100,16 @@ def _row(
     host: str,
     starts: Sequence[Start],
     running: Collection[int],
-    silences: Mapping[int, float | None],
+    silences: Mapping[str, float],
     now_s: float,
 ) -> HostRow:
     ended = [start for start in starts if start.state is not State.RUNNING]
     now = next((start for start in reversed(starts) if start.number in running), None)
     return HostRow(
         host=host,
-        worker=starts[-1].worker if starts else "",
         doing=f"{now.role} #{now.number}" if now else "",
         since_s=max(0.0, now_s - now.started_s) if now else None,
-        silent_s=silences.get(now.number) if now else None,
+        silent_s=silences.get(host),
         starts=len(ended),
         per_hour=_per_hour(ended),
         failed=sum(start.state is State.FAILED for start in ended),

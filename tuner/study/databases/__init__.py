@@ -1,1 +1,1 @@
-"""Where studies are stored: files of SQLite and servers of PostgreSQL."""
+"""Where studies are stored: files of SQLite."""

@@ -1,0 +1,1 @@
+"""Studies on several hosts: a controller, and a worker for each host, on Dask distributed."""

@@ -1,0 +1,51 @@
+"""Tells what happens on one host of several."""
+
+from collections.abc import Sequence
+from threading import Lock
+
+from tuner.campaign.progress import Leader, Progress
+from tuner.records import Role, Start
+from tuner.statistics.control_level import Speedup
+
+
+class Telling:
+    """Progress of one host, told with the host's name, one at a time."""
+
+    def __init__(self, host: str, progress: Progress, lock: Lock) -> None:
+        """Tell it to what shows all hosts."""
+        self._host = host
+        self._progress = progress
+        self._lock = lock
+        self._begins: tuple[Role, str] | None = None
+
+    def stage(self, name: str, done: int, total: int) -> None:
+        """Tell how far a stage is."""
+        with self._lock:
+            self._progress.stage(name, done, total)
+
+    def start_begins(self, role: Role, label: str) -> None:
+        """Tell what is being measured on the host."""
+        self._begins = role, f"{self._host}: {label or role.value}"
+        with self._lock:
+            self._progress.start_begins(*self._begins)
+
+    def start_ends(self, start: Start, speedup: Speedup | None) -> None:
+        """Tell how a start ended, and once more which: others may have begun theirs meanwhile."""
+        with self._lock:
+            self._progress.start_begins(*(self._begins or (start.role, self._host)))
+            self._progress.start_ends(start, speedup)
+
+    def leaders(self, leaders: Sequence[Leader]) -> None:
+        """Tell which configurations lead."""
+        with self._lock:
+            self._progress.leaders(leaders)
+
+    def note(self, text: str) -> None:
+        """Tell something of the host."""
+        with self._lock:
+            self._progress.note(f"{self._host}: {text.removeprefix(f'{self._host}: ')}")
+
+    def time_left(self, seconds: float) -> None:
+        """Tell how long the rest takes."""
+        with self._lock:
+            self._progress.time_left(seconds)
