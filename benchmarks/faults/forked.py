@@ -12,6 +12,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Mapping, Sequence
@@ -169,7 +170,9 @@ def main() -> None:
         importlib.import_module(module)
     # These import most of what they need when they are used.
     importlib.import_module("tuner.plugins").list_adapters()
-    importlib.import_module("tuner.study.open_storage").open_storage("sqlite://", "warm-up")
+    with tempfile.TemporaryDirectory() as folder:
+        url = f"sqlite:///{folder}/study.db"
+        importlib.import_module("tuner.study.open_storage").open_storage(url, "warm-up")
     if (argv := serve()) is None:
         return
     call(argv)

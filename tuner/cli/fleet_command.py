@@ -21,6 +21,7 @@ def worker(
         str | None, typer.Option(metavar="HOST", help="Host to measure on: local, or ssh://user@host:port.")
     ] = None,
     yes: Agreed = False,
+    as_json: AsJson = False,
 ) -> None:
     """Run the trials of one host for a controller: `tuner run STUDY --scheduler ADDRESS`."""
     settings = read_study(study)
@@ -36,6 +37,8 @@ def worker(
         import_fleet("worker").work_for(settings, scheduler)
     except KeyboardInterrupt:
         say("Ended; the host is as it was before.")
+    if as_json:
+        print_json({"host": settings.target.host, "scheduler": scheduler})
 
 
 def fleet(
