@@ -6,13 +6,15 @@ another one.
 
 import asyncio
 import logging
+import math
 import os
 import signal
 import threading
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor as Pool
 from concurrent.futures import Future
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from queue import Empty, SimpleQueue
 from tempfile import TemporaryDirectory
@@ -36,6 +38,8 @@ Hold = Callable[[Callable[[str], None]], AbstractContextManager[None]]
 CONNECT_S = 10
 """Seconds to wait for a scheduler that does not answer yet."""
 FLUSH_S = 0.02
+LOOK_S = 1.0
+"""Between two looks whether a signal has come."""
 RESOURCE = "target "
 
 
@@ -164,11 +168,13 @@ class MainThreadExecutor(Pool):
 
     def next(self, patience_s: float | None = None) -> Task | None:
         """Return the next task; None when none came for so long."""
-        try:
-            self._last = self._tasks.get(timeout=patience_s)
-        except Empty:
-            return None
-        return self._last
+        until_s = math.inf if patience_s is None else time.monotonic() + patience_s
+        while (left_s := until_s - time.monotonic()) > 0:
+            with suppress(Empty):
+                # Not at once: a signal that comes just before the wait begins is handled when it ends.
+                self._last = self._tasks.get(timeout=min(left_s, LOOK_S))
+                return self._last
+        return None
 
     @property
     def has_answered(self) -> bool:
