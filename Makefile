@@ -192,6 +192,10 @@ CORPORA ?= bench-transfer
 bench-time-left: setup ## Hold when 40 quick studies of drawn servers were told to end against when they did (five minutes)
 	@$(BIN)/python -m benchmarks.time_left --workers "$$(nproc)"
 
+.PHONY: bench-advice
+bench-advice: setup ## Make twenty limits bite on test hosts, and print what `tuner advise` names first (three minutes)
+	@$(BIN)/python -m benchmarks.advice
+
 .PHONY: bench-sweep
 bench-sweep: setup ## Play 100 sweeps of drawn servers and hold the values that they name against the truth (five minutes)
 	@$(BIN)/python -m benchmarks.sweeps.simulated --workers "$$(nproc)"

@@ -12,12 +12,13 @@ from sphinx.application import Sphinx
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from docs.generate import commands, elsewhere, python_api, spaces, study_file
+from docs.generate import advice, commands, elsewhere, python_api, spaces, study_file
 from tuner import __version__
 
 NAVIGATION = {
     "": ["Start <self>"],
     "How to": [
+        "advise",
         "studies",
         "commands",
         "exports",
@@ -35,6 +36,7 @@ NAVIGATION = {
         "reference/commands",
         "reference/python",
         "reference/spaces/index",
+        "reference/advice",
         "spaces",
         "own-servers",
         "glossary",
@@ -75,6 +77,7 @@ html_show_search_summary = False
 def setup(app: Sphinx) -> None:
     """Write the generated pages before Sphinx looks which there are."""
     docs = Path(app.srcdir)
+    advice.write_page(docs / "reference")
     commands.write_page(docs / "reference")
     study_file.write_page(docs / "reference")
     python_api.write_page(docs / "reference")

@@ -2,13 +2,13 @@
 
 import json
 import re
-import socket
 import subprocess
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
 from typing import Any
 
+import pytest
+
 from tests.e2e.command_line import TUNER
+from tests.integration.limits import SITUATIONS, Situation, busy, clients, limit
 from tests.integration.waiting import wait_until
 from tests.testbed.bed import Testbed
 from tests.testbed.host import TestHost
@@ -28,16 +28,6 @@ def advise_over_ssh(host: TestHost, *names: str) -> dict[str, Any]:
     return told
 
 
-@contextmanager
-def connections(host: TestHost, count: int, *, port: int = 80) -> Iterator[None]:
-    """Hold connections to a host with a request that is not complete."""
-    with ExitStack() as stack:
-        for _ in range(count):
-            client = stack.enter_context(socket.create_connection((host.address, port), timeout=5))
-            client.sendall(b"GET / HTTP/1.1\r\n")
-        yield
-
-
 def test_a_worker_without_free_connections_is_named_first_and_a_healthy_server_is_left_alone(
     own_bed: Testbed,
 ):
@@ -54,17 +44,41 @@ def test_a_worker_without_free_connections_is_named_first_and_a_healthy_server_i
     log = web.root / "var/log/nginx/error.log"
 
     def has_bitten() -> bool:
-        with connections(web, 60):
+        with clients(web, 60):
             return b"worker_connections are not enough" in log.read_bytes()
 
     wait_until(has_bitten)
     first = advise_over_ssh(web)["findings"][0]
     shown = run_advise("--host", web.ssh_url)
 
-    assert (first["server"], first["rule"], first["level"]) == ("nginx", "worker_connections", "now")
+    assert (first["server"], first["rule"], first["level"]) == ("nginx", "nginx.worker_connections", "now")
     setting = first["settings"][0]
     assert (setting["name"], setting["now"], setting["proposed"]) == ("worker_connections", 20, 4096)
     assert setting["place"] == "/etc/nginx/nginx.conf:8"
     assert shown.returncode == 1
     assert "worker_connections 20 → 4,096 (/etc/nginx/nginx.conf:8)" in shown.stdout
-    assert "tuner init nginx && tuner run" in shown.stdout
+    assert "tuner init nginx --from-advice && tuner run" in shown.stdout
+
+
+@pytest.mark.more
+@pytest.mark.parametrize(
+    "situation", [each for each in SITUATIONS if not each.is_busy], ids=lambda each: each.name
+)
+def test_the_limit_that_bites_is_named_first(own_bed: Testbed, situation: Situation):
+    with limit(situation, own_bed) as host:
+        found = advise_over_ssh(host)["findings"]
+
+    assert found[0]["rule"] in situation.rules, [each["rule"] for each in found]
+    assert found[0]["level"] == "now"
+
+
+@pytest.mark.more
+@pytest.mark.parametrize("server", ["nginx", "apache", "apache-prefork", "h2o", "php-fpm"])
+def test_no_limit_bites_on_a_healthy_host(own_bed: Testbed, server: str):
+    host = own_bed.add_host("web")
+    host.install(server)
+
+    with busy(host):
+        found = advise_over_ssh(host)["findings"]
+
+    assert [each["rule"] for each in found if each["level"] == "now"] == []

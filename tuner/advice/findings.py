@@ -16,6 +16,9 @@ from tuner.space.parameters import identifier
 RECENT_S = 3600.0
 """A log line that is older proves no limit that bites now."""
 
+CLOCK_S = 2.0
+"""Logs and clocks have whole seconds."""
+
 
 class Level(StrEnum):
     """How near a limit is, or how sure it is that a change helps."""
@@ -55,6 +58,7 @@ class Finding:
 
     server: str
     rule: str
+    """`FILE.RULE`."""
     level: Level
     limit: str
     harm: str
@@ -62,6 +66,8 @@ class Finding:
     proposals: tuple[Proposal, ...]
     cost: str
     source: str
+    causes: tuple[str, ...] = ()
+    """Rules whose limits follow from this one."""
     is_caused: bool = False
     """Whether another finding's limit causes it."""
 
@@ -103,24 +109,21 @@ class SeenServer:
     """Settings of the kernel among them; each has a file of its own."""
 
 
-def judge(seen: SeenServer) -> tuple[Finding, ...]:
-    """Return the findings of one server."""
-    rules = seen.rules.file.rules
-    found = [finding for name, rule in rules.items() if (finding := _judge(name, rule, seen))]
-    biting = {each.rule: each.level for each in found}
-    return tuple(
-        replace(each, is_caused=True)
-        if any(biting.get(cause) is each.level for cause in rules[each.rule].after)
-        else each
-        for each in found
-    )
+def judge(seen: SeenServer) -> Iterator[Finding]:
+    """Yield the findings of one server."""
+    for name, rule in seen.rules.file.rules.items():
+        if finding := _judge(name, rule, seen):
+            yield finding
 
 
 def rank(findings: Iterable[Finding]) -> tuple[Finding, ...]:
     """Put what bites now first, then causes before their consequences, then what harms clients most."""
+    found = tuple(findings)
     levels = tuple(Level)
+    caused = {(rule, each.level) for each in found for rule in each.causes}
+    marked = [replace(each, is_caused=(each.rule, each.level) in caused) for each in found]
     return tuple(
-        sorted(findings, key=lambda each: (levels.index(each.level), each.is_caused, HARMS.index(each.harm)))
+        sorted(marked, key=lambda each: (levels.index(each.level), each.is_caused, HARMS.index(each.harm)))
     )
 
 
@@ -130,11 +133,16 @@ def _judge(name: str, rule: RuleEntry, seen: SeenServer) -> Finding | None:
         return None
     level = Level.NOW if any(each is Level.NOW for each, _ in found) else Level.NEXT
     return Finding(
-        server=seen.server, rule=name, level=level, harm=rule.harm,
+        server=seen.server, rule=_full_name(name, seen), level=level, harm=rule.harm,
         limit=seen.rules.fill(rule.limit, seen.scope),
         evidence=tuple(evidence for _, evidence in found),
         proposals=tuple(_propose(rule.settings, seen)), cost=rule.cost, source=rule.source,
+        causes=tuple(_full_name(each, seen) for each in rule.causes),
     )  # fmt: skip
+
+
+def _full_name(rule: str, seen: SeenServer) -> str:
+    return rule if "." in rule else f"{seen.rules.file.advice}.{rule}"
 
 
 def _observe(
@@ -154,7 +162,8 @@ def _find_lines(entry: EvidenceEntry, level: Level, seen: SeenServer) -> Iterato
     matching = [
         line
         for line in lines
-        if re.search(pattern or "", line.text) and (line.at_s is None or line.at_s >= seen.started_s)
+        if re.search(pattern or "", line.text)
+        and (line.at_s is None or line.at_s >= seen.started_s - CLOCK_S)
     ]
     if not matching:
         return

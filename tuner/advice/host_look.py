@@ -9,7 +9,6 @@ from tuner.hosts.machine import Machine
 from tuner.measure import procfs
 from tuner.ports import Host, Scalar
 
-PAGES_PER_MIB = 256
 FILES = {
     name: PurePosixPath(path)
     for name, path in {
@@ -41,6 +40,12 @@ _PROTOCOLS = {
 }  # fmt: skip
 _EVENTS = {"oom_kill": "oom_kills", "pswpout": "pages_swapped_out"}
 _MEMORY = {"MemAvailable": "available_mib", "SwapTotal": "swap_mib", "SwapFree": "swap_free_mib"}
+_COUNT_PORTS = """
+ss -Htan | awk -v low="$1" -v high="$2" '
+  { parts = split($4, local, ":"); port = local[parts] }
+  port >= low && port <= high && ++used[$5] > most { most = used[$5] }
+  END { print most + 0 }'
+"""
 _IDLE = ("idle", "iowait")
 
 
@@ -107,6 +112,14 @@ def port_range(look: HostLook) -> tuple[int, int] | None:
     """Return the first and the last local port for outgoing connections."""
     ends = look.contents["ports"].split()
     return (int(ends[0]), int(ends[1])) if len(ends) == 2 else None  # noqa: PLR2004 - low and high
+
+
+def count_ports(host: Host, look: HostLook) -> dict[str, Scalar]:
+    """Count the local ports for outgoing connections that are in use to one remote address, at most."""
+    if not (ends := port_range(look)):
+        return {}
+    counted = host.run(("sh", "-c", _COUNT_PORTS, "ports", *map(str, ends)), timeout_s=5).stdout.split()
+    return {"ports_used": int(counted[0])} if counted and counted[0].isdigit() else {}
 
 
 def _find_memory(look: HostLook) -> dict[str, Scalar]:

@@ -72,8 +72,9 @@ class RuleEntry(_Entry):
         default_factory=list, description="Each proves that the limit bites now."
     )
     next: list[EvidenceEntry] = Field(default_factory=list, description="Each proves that it is near.")
-    after: list[Name] = Field(
-        default_factory=list, description="Rules whose limit causes this one; theirs are named first."
+    causes: list[Name] = Field(
+        default_factory=list,
+        description="Rules whose limits follow from this one, of this file or as FILE.RULE; they come later.",
     )
     settings: dict[Name, ProposalEntry] = Field(default_factory=dict, description="Settings that lift it.")
     cost: Words = Field(description="Memory, risk or work that lifting it costs.")
@@ -91,14 +92,20 @@ class StatusEntry(_Entry):
         "NAME_ever is what was counted since the start.",
     )
     gauges: dict[Name, Pattern] = Field(default_factory=dict, description="Fact: regular expression.")
+    counts: dict[Name, Pattern] = Field(
+        default_factory=dict, description="Fact: regular expression; the fact is how often it is there."
+    )
 
 
 class RuleFile(_Entry):
     """Rules for one server or for the kernel."""
 
     advice: Words = Field(description="Name of the file.")
+    parts: list[Words] = Field(
+        default_factory=list, description="Files in search_spaces/advice/parts whose rules follow its own."
+    )
     servers: list[Words] = Field(
-        description="Adapters whose settings the rules use; the first that fits counts."
+        default_factory=list, description="Adapters whose settings the rules use; the first that fits counts."
     )
     title: Words = Field(description="One line.")
     processes: Pattern | None = Field(
@@ -112,7 +119,8 @@ class RuleFile(_Entry):
     )
     error_log: Words | None = Field(None, description="Error log of a server whose adapter finds none.")
     values: dict[Name, Pattern] = Field(
-        default_factory=dict, description="Fact: regular expression with a group, over the configuration."
+        default_factory=dict,
+        description="Fact: regular expression with a group, over the configuration; else `none`.",
     )
     status: StatusEntry | None = Field(None, description="Status page, where one is configured.")
     rules: dict[Name, RuleEntry] = Field(description="Rules in the order of their weight.")

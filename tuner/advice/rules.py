@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 
 from tuner.advice.facts import HOST_FACTS, SERVER_FACTS
-from tuner.advice.rule_file import EvidenceEntry, RuleFile
+from tuner.advice.rule_file import EvidenceEntry, RuleEntry, RuleFile
 from tuner.ports import Scalar
 from tuner.space.expressions import Evaluator, Expression, parse
 from tuner.space.file_format import validate
@@ -84,11 +84,16 @@ def read_rules(path: Path, *, version: tuple[int, ...] = (), checks_names: bool 
     evaluator = Evaluator(version)
     known = _known_names(file) if checks_names else frozenset()
     expressions: dict[str, Expression] = {}
-    for keys, text in _texts(file):
-        names = known if checks_names else frozenset(_WORD.findall(text))
-        expressions[text] = parse(text, document.place(keys), names, evaluator)
-    _check_order(document, file)
-    return Rules(file=file, expressions=expressions)
+    rules: dict[str, RuleEntry] = {}
+    parts = ((document, file), *(read_file(FOLDER / "parts" / f"{name}.yaml") for name in file.parts))
+    for source, part in parts:
+        for keys, text in _texts(part):
+            names = known if checks_names else frozenset(_WORD.findall(text))
+            expressions[text] = parse(text, source.place(keys), names, evaluator)
+        rules = {**rules, **{name: rule for name, rule in part.rules.items() if name not in rules}}
+        _check_rules(source, part)
+    _check_causes(document, file, rules)
+    return Rules(file=file.model_copy(update={"rules": rules}), expressions=expressions)
 
 
 def _texts(file: RuleFile) -> Iterator[tuple[tuple[str | int, ...], str]]:
@@ -120,8 +125,8 @@ def _as_text(value: Scalar) -> str:
     return str(value) if flag is None else str(flag)
 
 
-def _check_order(document: Document, file: RuleFile) -> None:
-    """Check that each rule proves something, and what it stands behind."""
+def _check_rules(document: Document, file: RuleFile) -> None:
+    """Check that each rule of a file proves something."""
     for name, rule in file.rules.items():
         place = document.place(("rules", name))
         if not rule.now and not rule.next:
@@ -131,16 +136,22 @@ def _check_order(document: Document, file: RuleFile) -> None:
             if len(given) != 1 or (given == ["when"] and entry.evidence is None):
                 wrong = f"entry {number + 1} is no observation"
                 raise problem(place, wrong, "Give `when:` with `evidence:`, or `log:`, or `kernel_log:`")
-        for other in rule.after:
-            if other not in file.rules:
-                raise problem(place, f"there is no rule {other}", suggest(other, file.rules))
+
+
+def _check_causes(document: Document, file: RuleFile, every: Mapping[str, RuleEntry]) -> None:
+    """Check that what a rule causes is a rule; a part may name one that only some servers have."""
+    for name, rule in file.rules.items():
+        for number, other in enumerate(rule.causes):
+            if "." not in other and other not in every:
+                place = document.place(("rules", name, "causes", number))
+                raise problem(place, f"there is no rule {other}", suggest(other, every))
 
 
 def _known_names(file: RuleFile) -> frozenset[str]:
     """Return the names that expressions of a file may use."""
     of_server = SERVER_FACTS if file.processes else {}
     counters = file.status.counters if file.status else {}
-    gauges = file.status.gauges if file.status else {}
+    gauges = {**file.status.gauges, **file.status.counts} if file.status else {}
     own = (*counters, *(f"{name}_ever" for name in counters), *gauges, *file.values)
     settings = (identifier(name) for name in known_settings((*file.servers, KERNEL)))
     return frozenset((*HOST_FACTS, *of_server, *own, *settings))

@@ -1,11 +1,13 @@
 """Reads one running server at two moments: processes, sockets, control group, configuration, status page."""
 
 import re
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
+from tuner.advice.control_group import count_in_groups, find_group_limits, find_groups, group_files
 from tuner.advice.rules import Rules
 from tuner.errors import TargetError
 from tuner.kit import readback
@@ -14,24 +16,26 @@ from tuner.ports import ABSENT, Command, FileReader, Files, FileState, Host, Ins
 
 MOST_WORKERS = 64
 """Workers that are looked at; of more, every so many-th."""
-MOST_PORTS = 3
+MOST_PORTS = 2
 """Ports at which a status page is looked for."""
 LARGEST_PAGE = 2**16
 MIB = 2**20
+UNSET = "none"
+"""Value of what a configuration does not set."""
 UPTIME = PurePosixPath("/proc/uptime")
-GROUPS = PurePosixPath("/sys/fs/cgroup")
 LIST_PROCESSES = ("sh", "-c", "ps -o pidns=,mntns= -p $$ && exec ps -ww -eo pid=,ppid=,pidns=,mntns=,args=")
 # One row for each process: how many files it has open, and whose.
 _OPEN_FILES = r'find "$@" -mindepth 1 -maxdepth 1 -printf "%h\n" 2>/dev/null | sort | uniq -c'
+# tcp_info: milliseconds since data was last sent and received.
+_COUNT_CONNECTIONS = """
+ss -HtniO state established "$1" | awk '
+  function told(name) { return match($0, " " name ":[0-9]+") ? substr($0, RSTART + length(name) + 2) + 0 : 0 }
+  { count++ }
+  told("bytes_sent") > 0 && told("lastsnd") > 300 && told("lastsnd") <= told("lastrcv") { idle++ }
+  END { print count + 0, idle + 0 }'
+"""
+_COMMENT = re.compile(r"^\s*#.*$", re.MULTILINE)
 _PID = re.compile(r"pid=(\d+)")
-_COUNTED = {
-    "cpu.stat": {"nr_throttled": "throttled_periods", "nr_periods": "quota_periods"},
-    "memory.events": {"max": "memory_limit_hits", "oom_kill": "group_oom_kills"},
-    "pids.events": {"max": "tasks_refused"},
-}
-"""Files of a control group with counters (cgroup-v2.rst): the kernel's names → facts."""
-_LIMITS = {"memory.max": ("memory_limit_mib", MIB), "pids.max": ("tasks_limit", 1)}
-_GROUP_FILES = (*_COUNTED, *_LIMITS, "cpu.max", "pids.current")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,8 +66,9 @@ class RunningServer:
 
     @property
     def text(self) -> str:
-        """Return all of its configuration."""
-        return "\n".join(content.decode(errors="replace") for content in self.installation.files.values())
+        """Return all of its configuration, without comments."""
+        text = "\n".join(content.decode(errors="replace") for content in self.installation.files.values())
+        return _COMMENT.sub("", text)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,6 +90,7 @@ class ServerLook:
     queues: tuple[Queue, ...]
     page: str
     """Its status page; empty where none is configured, or it does not answer."""
+    at_s: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,24 +143,25 @@ def find_workers(
     return tuple(each for each in found if re.search(pattern or "", each.command)) or (first,)
 
 
-def look_at_server(host: Host, server: RunningServer) -> ServerLook:
-    """Read what a server shows now; nothing is asked as root."""
+def look_at_server(host: Host, server: RunningServer, before: ServerLook | None = None) -> ServerLook:
+    """Read what a server shows now; a status page that did not answer before is not asked again."""
     pids = dict.fromkeys((server.first.pid, *server.looked_at))
-    names = ("stat", "status", "limits", "smaps_rollup")
+    names = ("stat", "status", "limits", "smaps_rollup", "schedstat")
     paths = [PurePosixPath(f"/proc/{pid}/{name}") for pid in pids for name in names]
     paths.append(UPTIME)
-    groups = _find_groups(host.read(PurePosixPath(f"/proc/{server.first.pid}/cgroup")).content or b"")
-    paths += [group / name for group in groups for name in _GROUP_FILES]
-    look = host.look(paths)
+    groups = find_groups(host.read(PurePosixPath(f"/proc/{server.first.pid}/cgroup")).content or b"")
+    paths += group_files(groups)
+    look, at_s = host.look(paths), time.monotonic()
+    files = KnownFiles({path: look.read(path) for path in paths})
     queues = _read_queues(host, server)
     return ServerLook(
-        files=KnownFiles({path: look.read(path) for path in paths}), groups=groups, queues=queues,
-        page=_ask_status(host, server, queues),
+        files=files, groups=groups, queues=queues, at_s=at_s,
+        page="" if before and not before.page else _ask_status(host, server, queues),
     )  # fmt: skip
 
 
 def find_server_facts(
-    host: Host, server: RunningServer, before: ServerLook, after: ServerLook, look_s: float
+    host: Host, server: RunningServer, before: ServerLook, after: ServerLook
 ) -> ServerFacts:
     """Return the facts of a server from two looks at it."""
     facts = ServerFacts()
@@ -162,13 +169,13 @@ def find_server_facts(
     passed = {name: max(0.0, count - earlier.get(name, 0.0)) for name, count in counted.items()}
     facts.values.update({f"{name}_ever": count for name, count in counted.items()})
     facts.values.update(passed)
-    facts.values["cpu_used"] = passed["cpu_ticks"] / procfs.USER_HZ / look_s
-    if periods := passed.get("quota_periods"):
-        facts.values["throttled_share"] = passed["throttled_periods"] / periods
-    if (started := after.files.read(PurePosixPath(f"/proc/{server.first.pid}/stat")).content) is not None:
-        booted_s = float((after.files.read(UPTIME).content or b"0").split()[0])
-        facts.values["uptime_s"] = booted_s - procfs.parse_process(started).started_ticks / procfs.USER_HZ
-    facts.values.update(_find_group_limits(after))
+    passed_s = max(0.001, after.at_s - before.at_s)
+    used = passed["cpu_ticks"] / procfs.USER_HZ / passed_s
+    facts.values.update(cpu_used=used, cpu_wanted=max(used, passed["scheduled_ns"] / 1e9 / passed_s))
+    periods = passed.get("quota_periods", 0.0)
+    facts.values["throttled_share"] = passed["throttled_periods"] / periods if periods else 0.0
+    _find_ages(facts, host, server, after)
+    facts.values.update(find_group_limits(after.files, after.groups))
     _find_processes(facts, host, server, after)
     if queues := (*before.queues, *after.queues):
         fullest = max(queues, key=lambda each: each.waiting / max(1, each.limit))
@@ -179,11 +186,21 @@ def find_server_facts(
     return facts
 
 
-def _find_groups(content: bytes) -> tuple[PurePosixPath, ...]:
-    """Return the control group of version 2 and those above it, but not the root of all."""
-    found = re.search(rb"^0::(/\S+)$", content, re.MULTILINE)
-    own = GROUPS / found[1].decode().lstrip("/") if found else GROUPS
-    return tuple(each for each in (own, *own.parents) if GROUPS in each.parents)
+def _find_ages(facts: ServerFacts, host: Host, server: RunningServer, look: ServerLook) -> None:
+    """Find since when the server runs, and since when it runs with the configuration that it has."""
+    stats = (look.files.read(PurePosixPath(f"/proc/{pid}/stat")).content for pid in _pids(server))
+    booted_s = float((look.files.read(UPTIME).content or b"0").split()[0])
+    ages = [booted_s - procfs.parse_process(each).started_ticks / procfs.USER_HZ for each in stats if each]
+    if not ages:
+        return
+    facts.values.update(uptime_s=max(ages), settled_s=max(ages))
+    if server.installation.files and (workers := ages[1:]):
+        asked = ("stat", "-c", "%Y", "--", *map(str, server.installation.files))
+        changed, now = host.run_all([Command(argv=asked, may_fail=True), Command(argv=("date", "+%s"))])
+        times = [int(each) for each in changed.stdout.split() if each.isdigit()]
+        # Workers that are younger than a change have read it (a reload starts new ones).
+        changed_s = int(now.stdout) - max(times, default=0)
+        facts.values["settled_s"] = min(max(ages), max(changed_s, *workers))
 
 
 def _count(server: RunningServer, look: ServerLook) -> dict[str, float]:
@@ -192,9 +209,10 @@ def _count(server: RunningServer, look: ServerLook) -> dict[str, float]:
     counted = {
         "cpu_ticks": float(sum(sum(procfs.parse_process(each).cpu_ticks[:2]) for each in stats if each))
     }
-    for group in reversed(look.groups):  # what is closer counts
-        for name, names in _COUNTED.items():
-            counted |= procfs.parse_named(look.files.read(group / name).content or b"", names)
+    # sched-stats.rst: nanoseconds on a CPU, and waiting for one, of each main thread
+    waits = (look.files.read(PurePosixPath(f"/proc/{pid}/schedstat")).content for pid in server.looked_at)
+    counted["scheduled_ns"] = float(sum(sum(map(int, each.split()[:2])) for each in waits if each))
+    counted |= count_in_groups(look.files, look.groups)
     status = server.rules.file.status
     return counted | (_read_numbers(status.counters, look.page) if status else {})
 
@@ -206,22 +224,6 @@ def _pids(server: RunningServer) -> tuple[int, ...]:
 def _read_numbers(patterns: Mapping[str, str], text: str) -> dict[str, float]:
     found = {name: re.search(pattern, text, re.MULTILINE) for name, pattern in patterns.items()}
     return {name: float(each[1]) for name, each in found.items() if each is not None}
-
-
-def _find_group_limits(look: ServerLook) -> dict[str, Scalar]:
-    """Return the lowest limits of the control groups."""
-    found: dict[str, float] = {}
-    for group in look.groups:
-        words = {name: (look.files.read(group / name).content or b"max").split() for name in _GROUP_FILES}
-        limits = {fact: (words[name][:1], unit) for name, (fact, unit) in _LIMITS.items()}
-        if len(words["cpu.max"]) == 2 and words["cpu.max"][0].isdigit():  # noqa: PLR2004 - quota and period
-            limits["cpu_quota"] = (words["cpu.max"][:1], int(words["cpu.max"][1]))
-        for fact, (limit, unit) in limits.items():
-            if limit and limit[0].isdigit():
-                found[fact] = min(int(limit[0]) / unit, found.get(fact, float("inf")))
-        if words["pids.current"][:1] not in ([], [b"max"]):
-            found.setdefault("tasks", float(words["pids.current"][0]))
-    return dict(found)
 
 
 def _find_processes(facts: ServerFacts, host: Host, server: RunningServer, look: ServerLook) -> None:
@@ -284,11 +286,12 @@ def _ports(server: RunningServer, queues: Iterable[Queue]) -> list[int]:
 
 
 def _find_connections(facts: ServerFacts, host: Host, server: RunningServer, look: ServerLook) -> None:
+    """Count established connections, and those of them on which nothing came since the last response."""
     if ports := _ports(server, look.queues):
         wanted = " or ".join(f"sport = :{port}" for port in ports)
-        count = ("sh", "-c", 'ss -Htn state established "$1" | wc -l', "count", wanted)
-        if (number := host.run(count, timeout_s=5).stdout.strip()).isdigit():
-            facts.values["connections"] = int(number)
+        counted = host.run(("sh", "-c", _COUNT_CONNECTIONS, "count", wanted), timeout_s=5).stdout.split()
+        if len(counted) == 2 and counted[0].isdigit():  # noqa: PLR2004 - all and idle ones
+            facts.values.update(connections=int(counted[0]), idle_connections=int(counted[1]))
 
 
 def _ask_status(host: Host, server: RunningServer, queues: Iterable[Queue]) -> str:
@@ -308,18 +311,23 @@ def _ask_status(host: Host, server: RunningServer, queues: Iterable[Queue]) -> s
     return ""
 
 
+def _count_matches(patterns: Mapping[str, str], text: str) -> dict[str, float]:
+    return {name: float(len(re.findall(pattern, text))) for name, pattern in patterns.items()} if text else {}
+
+
 def _find_configured(facts: ServerFacts, server: RunningServer, look: ServerLook) -> None:
     """Find what the configuration and the status page say."""
     file, text = server.rules.file, server.text
     if file.status:
         gauges = _read_numbers(file.status.gauges, look.page)
-        facts.values.update(gauges)
-        if not gauges and re.search(file.status.configured, text, re.MULTILINE | re.DOTALL):
+        facts.values.update(gauges | _count_matches(file.status.counts, look.page))
+        if not look.page and re.search(file.status.configured, text, re.MULTILINE | re.DOTALL):
             facts.unread.append("its status page: it did not answer within 1 s")
     for name, pattern in file.values.items():
-        if found := re.search(pattern, text, re.MULTILINE):
-            number = re.fullmatch(r"\d{1,15}", found[1])
-            facts.values[name] = int(found[1]) if number else found[1]
+        if text:
+            found = re.search(pattern, text, re.MULTILINE)
+            said = found[1] if found else UNSET
+            facts.values[name] = int(said) if re.fullmatch(r"\d{1,15}", said) else said
 
 
 def _find_room(facts: ServerFacts, host: Host, log: PurePosixPath | None) -> None:

@@ -62,6 +62,10 @@ def init(  # noqa: PLR0913, PLR0917 - the command's options
             metavar="DIR", help="Propose hints from a corpus of earlier studies; see `tuner corpus`."
         ),
     ] = None,
+    from_advice: Annotated[
+        bool,
+        typer.Option("--from-advice", help="Try first what `tuner advise` proposes for the running server."),
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Find a server here, and write a commented study file for it, or write one that comes with tuner."""
@@ -70,6 +74,8 @@ def init(  # noqa: PLR0913, PLR0917 - the command's options
     if named is not None and server not in {None, named}:
         raise UsageError(f"--server: {named}, and the argument says {server}. Name one of them.")
     server = server or named
+    if from_advice and study is not None:
+        raise UsageError(f"--from-advice: {study} names its own settings. Leave one of them out.")
     if study is not None and any(each is not None for each in (server, url, content, backend, corpus)):
         raise UsageError(
             f"--study: {study} names its own servers and pages. Leave {server or 'the other options'} out."
@@ -82,9 +88,30 @@ def init(  # noqa: PLR0913, PLR0917 - the command's options
             found = _look_around()
             server = _choose(found, as_json=as_json)
         path = output or Path(f"{server}.yaml")
-        path = write_study(server, path, url=url, content=content, backend=backend, managed=managed)
+        path = write_study(
+            server, path, url=url, content=content, backend=backend, managed=managed or from_advice
+        )
+    if from_advice:
+        _look_first(path, server or "")
     advice = None if corpus is None else _advise(path, corpus)
     _tell(path, found, advice, as_json=as_json)
+
+
+def _look_first(path: Path, server: str) -> None:
+    """Add what advice proposes to a new study file; where that fails, the file is not left behind."""
+    from tuner.commands.advise import advise
+    from tuner.commands.advised_study import propose_advised
+    from tuner.hosts.load_places import LOCAL
+    from tuner.plugins import make_host
+
+    try:
+        hinted = propose_advised(path, advise(make_host(LOCAL), [server]))
+    except BaseException:
+        path.unlink(missing_ok=True)
+        raise
+    remark(
+        f"{path}: tried first: {', '.join(hinted) or 'nothing, as no limit is near that a study can lift'}"
+    )
 
 
 def _advise(path: Path, corpus: Path) -> "Advice":

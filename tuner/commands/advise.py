@@ -7,7 +7,7 @@ from pathlib import Path, PurePosixPath
 
 from tuner import plugins
 from tuner.advice.findings import Advice, SeenServer, judge, rank
-from tuner.advice.host_look import find_host_facts, look_at_host
+from tuner.advice.host_look import count_ports, find_host_facts, look_at_host
 from tuner.advice.log_lines import TAIL_BYTES, LogLine, read_clock, read_lines
 from tuner.advice.rule_file import RuleFile
 from tuner.advice.rules import Rules, read_file, read_rules, rule_files
@@ -34,6 +34,7 @@ _NOW = Command(argv=("date", "+%s%z"))
 _KERNEL_LOG = Command(
     argv=("sh", "-c", f"dmesg --time-format=iso | tail --bytes={TAIL_BYTES}"), timeout_s=READ_S, may_fail=True
 )
+_JOURNAL = ("journalctl", "--quiet", "--no-pager", "--lines=2000", "--output=short-iso", "--unit")
 
 
 def advise(host: Host, names: Collection[str] = ()) -> Advice:
@@ -55,11 +56,12 @@ def advise(host: Host, names: Collection[str] = ()) -> Advice:
     servers = tuple(_find_running(host, files, names, unread))
     first = [look_at_server(host, each) for each in servers]
     time.sleep(max(0.0, LOOK_S - (time.monotonic() - before.at_s)))
-    last = [look_at_server(host, each) for each in servers]
+    last = [look_at_server(host, each, begun) for each, begun in zip(servers, first, strict=True)]
     after = look_at_host(host)
     look_s = after.at_s - before.at_s
     scope = {
         **find_host_facts(machine, before, after),
+        **count_ports(host, after),
         **{identifier(name): value for name, value in kernel.items()},
     }
     now, kernel_log = _read_kernel_log(host, unread)
@@ -72,16 +74,20 @@ def advise(host: Host, names: Collection[str] = ()) -> Advice:
         )
     )  # fmt: skip
     for server, begun, ended in zip(servers, first, last, strict=True):
-        read = find_server_facts(host, server, begun, ended, look_s)
+        read = find_server_facts(host, server, begun, ended)
         unread += [f"{server.name}: {each}" for each in read.unread]
         current = server.installation.facts.current
-        own = {**{identifier(name): value for name, value in current.items()}, **read.values}
+        own = {
+            "server": server.name,
+            **{identifier(name): value for name, value in current.items()},
+            **read.values,
+        }
         findings += judge(
             SeenServer(
                 server=server.name, rules=server.rules, scope={**scope, **own}, current={**kernel, **current},
                 kernel=kernel, files=server.installation.files, log=_read_log(host, server, now, unread),
                 kernel_log=kernel_log, now_s=now.timestamp(),
-                started_s=now.timestamp() - float(read.values.get("uptime_s", 0)),
+                started_s=now.timestamp() - float(read.values.get("settled_s", 0)),
             )
         )  # fmt: skip
     return Advice(
@@ -166,8 +172,12 @@ def _read_log(host: Host, server: RunningServer, now: datetime, unread: list[str
     """Return the end of a server's log, and of the one before it was rotated."""
     log = server.installation.log
     if log is None:
-        unread.append(f"{server.name}: its error log: it writes none to a file that is known")
-        return ()
+        service = server.installation.service
+        unit = f"{server.rules.file.advice}.service" if service is None else service.name
+        (told,) = host.run_all([Command(argv=(*_JOURNAL, unit), timeout_s=READ_S, may_fail=True)])
+        if not told.stdout.strip():
+            unread.append(f"{server.name}: its error log: neither a file nor systemd's journal has it")
+        return tuple(read_lines(told.stdout, "journal", now=now))
     paths = (log.with_name(f"{log.name}.1"), log)
     tails = host.run_all(
         [

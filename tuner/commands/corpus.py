@@ -110,7 +110,7 @@ def advise(path: Path, corpus: Path) -> Advice:
         proposals=tuple(propose(alike, setup.space)),
     )
     if advice.proposals:
-        text = _insert(path.read_text(encoding="utf-8"), _write_hints(advice))
+        text = insert_lines(path.read_text(encoding="utf-8"), _write_hints(advice))
         try:
             put_in_place(path, text.encode())
         except OSError as error:
@@ -118,8 +118,8 @@ def advise(path: Path, corpus: Path) -> Advice:
     return advice
 
 
-def _insert(text: str, lines: Sequence[str]) -> str:
-    """Insert lines behind the last entry of the list of spaces."""
+def insert_lines(text: str, lines: Sequence[str]) -> str:
+    """Insert lines into a study file behind the last entry of the list of spaces."""
     head, space, rest = text.partition(SPACE)
     entries, blank, tail = rest.partition("\n\n")
     return "".join((head, space, entries, "\n", "\n".join(lines), blank, tail))
@@ -145,7 +145,7 @@ def _write_hint(proposal: Proposal) -> list[str]:
     spread = f"between hosts it varies by {proposal.gain.spread:.0%}"
     likenesses = f"likeness {known[-1].likeness:.2f} to {known[0].likeness:.2f}"
     source = f"{_count(known)}: {gain}"
-    fields = f"value: {_write_value(proposal.value)}, odds: {proposal.odds}, source: {json.dumps(source)}"
+    fields = f"value: {write_value(proposal.value)}, odds: {proposal.odds}, source: {json.dumps(source)}"
     return [
         f"      # {gain} by itself; {spread}.",
         f"      # Studies {named}{more}, {likenesses}.",
@@ -157,7 +157,7 @@ def _count(alike: Sequence[Alike]) -> str:
     return "a study of an alike host" if len(alike) == 1 else f"{len(alike)} studies of alike hosts"
 
 
-def _write_value(value: Scalar) -> str:
+def write_value(value: Scalar) -> str:
     """Return a value as YAML has it."""
     if isinstance(value, bool):
         return "on" if value else "off"

@@ -82,7 +82,7 @@ def measure_command(finding: Finding) -> str:
     tunable = any(each.can_be_tuned for each in finding.proposals)
     if not tunable or finding.server == "kernel":
         return ""
-    return f"tuner init {finding.server} && tuner run {finding.server}.yaml --preset quick"
+    return f"tuner init {finding.server} --from-advice && tuner run {finding.server}.yaml --preset quick"
 
 
 def _summarize(advice: Advice) -> str:

@@ -71,7 +71,7 @@ def test_the_committed_schema_is_the_generated_one():
         ("harm: fails", "harm: hurts", "there is no 'hurts'"),
         ("    cost: Memory.\n", "", "the key cost is missing"),
         ("when: connections > worker_connections * workers", "log: '('", "is no regular expression"),
-        ("    now:\n", "    after: [queue]\n    now:\n", "there is no rule queue"),
+        ("    now:\n", "    causes: [queue]\n    now:\n", "there is no rule queue"),
         ('        evidence: "{connections} are open"\n', "", "Give `when:` with `evidence:`"),
     ],
 )  # fmt: skip
