@@ -34,6 +34,8 @@ class Plan:
     rate_pairs: int = 0
     """Pairs at a fixed rate, for response times; 0 leaves them out."""
     rate_window_s: float = 20.0
+    factorial: int = 0
+    """Trials with some of a finalist's changes each, which tell apart what each of them is worth; 0 for none."""
     other_loads_s: float = 0.0
     """Seconds in which a candidate and the default meet loads that nothing was tuned on; 0 leaves it out."""
     slice_s: float = 1.0
@@ -118,6 +120,7 @@ class Plan:
             simplify_s=self.simplify_s * share,
             pairs=pairs,
             extend_to=max(LEAST_PAIRS, round(self.extend_to * share)),
+            factorial=self.factorial if share >= LEAST_SHARE else 0,
             confirm_s=max(self.confirm_s * share, least_confirm_s) if self.confirm_s else 0.0,
             rate_pairs=rate_pairs if rate_pairs >= LEAST_RATE_PAIRS else 0,
             other_loads_s=other_loads_s if other_loads_s >= LEAST_OTHER_LOADS_S else 0.0,
@@ -146,17 +149,17 @@ PRESETS: Mapping[str, Plan] = MappingProxyType(
         "quick": Plan(
             minutes=5, trials=100, window_s=1, warmup_s=1, warmup_max_s=2, windows=(1, 2),
             calibration_starts=4, race_s=25, simplify_s=35, pairs=5, extend_to=5, confirm_s=90,
-            other_loads_s=20,
+            other_loads_s=20, factorial=8,
         ),
         "standard": Plan(
             minutes=75, trials=120, window_s=5, warmup_s=5, warmup_max_s=15, windows=(2, 3),
             calibration_starts=8, race_s=480, simplify_s=600, pairs=10, extend_to=20,
-            rate_pairs=5, other_loads_s=120,
+            rate_pairs=5, other_loads_s=120, factorial=16,
         ),
         "thorough": Plan(
             minutes=180, trials=240, window_s=5, warmup_s=5, warmup_max_s=15, windows=(2, 3),
             calibration_starts=8, race_s=960, simplify_s=1200, pairs=16, extend_to=32,
-            rate_pairs=8, other_loads_s=240,
+            rate_pairs=8, other_loads_s=240, factorial=16,
         ),
     }
 )  # fmt: skip

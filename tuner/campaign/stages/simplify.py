@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from tuner.campaign.experiment import Experiment
 from tuner.campaign.progress import UNKNOWN
+from tuner.campaign.stages.factorial import tell_apart
 from tuner.campaign.stages.promotion import find_unmet
 from tuner.campaign.stages.shortlist import (
     better,
@@ -40,13 +41,14 @@ PRICE_SHARE = 0.1
 
 def simplify(experiment: Experiment, finalist: Config) -> Config:
     """Measure what is left of a finalist without some of its changes; return the best by gain less price."""
+    apart_s = tell_apart(experiment, finalist)
     chosen = finalist
     for made in count():
         experiment.enter("simplify", made, UNKNOWN)
         configs = _candidates(experiment, chosen)
         bonus = _bonus(experiment, finalist, configs)
         start = measure_what_tells_most(
-            experiment, Role.ABLATION, configs, seconds=experiment.plan.simplify_s, bonus=bonus
+            experiment, Role.ABLATION, configs, seconds=experiment.plan.simplify_s + apart_s, bonus=bonus
         )
         chosen = _choose(experiment, finalist, configs)
         if start or _measure_unproven(experiment, chosen) or experiment.wait_for_others():
