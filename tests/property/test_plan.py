@@ -53,7 +53,7 @@ def test_more_minutes_never_give_less_of_any_stage(plan, first, second):
     less, more = (plan.fit(minutes=minutes, trials=None) for minutes in sorted((first, second)))
 
     for name in ("calibration_starts", "race_s", "simplify_s", "pairs", "extend_to", "confirm_s",
-                 "rate_pairs", "other_loads_s"):  # fmt: skip
+                 "rate_pairs", "other_loads_s", "factorial"):  # fmt: skip
         assert getattr(less, name) <= getattr(more, name)
 
 

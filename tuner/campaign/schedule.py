@@ -1,6 +1,7 @@
 """What starts cost, and how much of a study's time is left."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from statistics import fmean, median
 from typing import Protocol
 
@@ -13,7 +14,7 @@ from tuner.records import Role, Start
 from tuner.statistics.confirmation.power import assurance, plan_pairs
 from tuner.statistics.control_level import Speedup
 from tuner.statistics.ranking import Ranking
-from tuner.statistics.time_left import USUAL_STARTS, Outlook
+from tuner.statistics.time_left import Outlook, usual_starts
 from tuner.study.facts import CONFIRMATION, OTHER_LOADS
 from tuner.study.presets import Plan
 from tuner.study.storage import Storage
@@ -60,7 +61,8 @@ class Schedule:
         """Go on with a stage of which so much is done."""
         each = 2 if stage in PAIRED else 1
         self._stage = stage
-        self._stage_starts = max(1, each * (USUAL_STARTS.get(stage, total) - done))
+        usual = usual_starts(self._study.plan).get(stage, total)
+        self._stage_starts = max(1, each * (usual - done))
 
     def begin_start(self) -> None:
         """Count a start of the stage."""
@@ -81,6 +83,8 @@ class Schedule:
         """Return the seconds that the rest of the campaign is expected to take."""
         plan, best = self._study.plan, self._study.ranking().incumbent
         gain = None if best is None else best.posterior
+        if best is not None and len(self._study.setup.space.changes(best.config)) == 1:
+            plan = replace(plan, factorial=0)
         pairs, windows = self.plan_confirmation(gain)
         tried = sum(start.role in {Role.SEARCH, Role.REPEAT} for start in self._study.starts)
         pace = self._pace()

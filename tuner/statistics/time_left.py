@@ -11,10 +11,15 @@ from tuner.study.presets import Plan
 
 STAGES = ("calibrate", "search", "race", "simplify", "other loads", "confirm", "latency")
 """In the order in which a campaign goes through them."""
-USUAL_STARTS: Mapping[str, int] = {"race": 9, "simplify": 6}
-"""After which these stages mostly have nothing left to tell: the medians of those studies."""
+RACE_STARTS, ABLATION_STARTS = 9, 6
+"""After which race and simplification mostly have nothing left to tell: the medians of those studies."""
 CONTROLS = 0.2
 """Starts of the default in a search, for each configuration that is tried."""
+
+
+def usual_starts(plan: Plan) -> Mapping[str, int]:
+    """Return how many starts the stages mostly make that end when nothing is left to tell."""
+    return {"race": RACE_STARTS, "simplify": plan.factorial + ABLATION_STARTS}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,9 +72,9 @@ class Outlook:
     def _whole_s(self, stage: str) -> float:
         """Return what a stage after the search takes; nothing for those before."""
         plan = self.plan
-        most_s = {"race": plan.race_s, "simplify": plan.simplify_s}
-        if stage in USUAL_STARTS:
-            return min(most_s[stage], USUAL_STARTS[stage] * self.start_s)
+        most_s = {"race": plan.race_s, "simplify": 2 * plan.simplify_s}
+        if stage in most_s:
+            return min(most_s[stage], usual_starts(plan)[stage] * self.start_s)
         if stage == "other loads":
             return plan.other_loads_s
         starts = {"confirm": 2 * self.pairs, "latency": 2 * plan.rate_pairs * self.has_rate}

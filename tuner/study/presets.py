@@ -35,7 +35,7 @@ class Plan:
     """Pairs at a fixed rate, for response times; 0 leaves them out."""
     rate_window_s: float = 20.0
     factorial: int = 0
-    """Trials with some of a finalist's changes each, which tell apart what each of them is worth; 0 for none."""
+    """Factorial trials, which tell apart what each setting of a finalist is worth; 0 for none."""
     other_loads_s: float = 0.0
     """Seconds in which a candidate and the default meet loads that nothing was tuned on; 0 leaves it out."""
     slice_s: float = 1.0
@@ -120,7 +120,7 @@ class Plan:
             simplify_s=self.simplify_s * share,
             pairs=pairs,
             extend_to=max(LEAST_PAIRS, round(self.extend_to * share)),
-            factorial=self.factorial if share >= LEAST_SHARE else 0,
+            factorial=round(self.factorial * share),
             confirm_s=max(self.confirm_s * share, least_confirm_s) if self.confirm_s else 0.0,
             rate_pairs=rate_pairs if rate_pairs >= LEAST_RATE_PAIRS else 0,
             other_loads_s=other_loads_s if other_loads_s >= LEAST_OTHER_LOADS_S else 0.0,

@@ -1,14 +1,14 @@
-"""Trials that tell the settings of a finalist apart: a two-level design of the changes that it makes.
+"""Factorial trials: they tell apart what each setting of a finalist is worth.
 
-The search changes many settings at once, and goes where others were good, so that it leaves open which of them
-make the gain. Each trial here has some of the finalist's changes, chosen together so that the effects of all are
-known best: the determinant of the information about them is made as large as it gets (D-optimal design, exchange
-of rows: Fedorov, "Theory of Optimal Experiments", 1972), among what the space allows. Without constraints these
-are the orthogonal designs of Plackett & Burman (Biometrika 33, 1946).
+The search changes many settings at once and goes where others were good, so that it leaves open which of
+them make the gain. Each factorial trial has some of the finalist's settings and leaves the others at their
+defaults: every setting is a factor with two levels. The next trial is the one that raises the determinant of
+the information about all main effects most, beside what was measured so far (Dykstra, "The augmentation of
+experimental data to maximize |X'X|", Technometrics 13, 1971, doi 10.1080/00401706.1971.10488830), among what
+the space allows.
 """
 
-import math
-from collections.abc import Sequence
+from collections.abc import Iterator
 from itertools import product
 from random import Random
 
@@ -17,95 +17,93 @@ from numpy.typing import NDArray
 
 from tuner.campaign.experiment import Experiment
 from tuner.campaign.progress import UNKNOWN
-from tuner.campaign.schedule import cost_s
 from tuner.ports import Config
-from tuner.records import Role
+from tuner.records import Role, Start
 from tuner.space import Space
+from tuner.statistics.observations import LEARNS_FROM
 from tuner.statistics.ranking import config_key
 from tuner.study.storage import Opening
 
-EXACT_CHANGES = 8
-"""Up to so many changes all combinations are candidates: 256."""
-DRAWN = 256
-"""Beyond, so many are drawn."""
-ROUNDS = 20
-"""Of exchanges; few are needed."""
+MOST_FACTORS = 8
+"""Up to so many settings all their combinations are looked at; of more, as many are drawn."""
 RIDGE = 1e-3
-"""Added to the information, so that a design that cannot tell all effects tells as many as it can."""
+"""Added to the information, which is singular before there are as many trials as settings."""
 
 Array = NDArray[np.float64]
 
 
-def tell_apart(experiment: Experiment, finalist: Config) -> float:
-    """Measure the design around a finalist, where the confirmation keeps the time that it needs.
+def tell_apart(experiment: Experiment, finalist: Config) -> list[Start]:
+    """Make the factorial trials of a finalist that are missing, while the confirmation keeps its time.
 
-    Returns the seconds that its trials have taken.
+    Returns all of them. They take no longer than the simplification may, and a finalist with a single change
+    needs none.
     """
-    space, trials = experiment.setup.space, experiment.plan.factorial
-    design = plan_factorial(space, finalist, trials, seed=experiment.setup.settings.seed)
-    for done, config in enumerate(design):
-        begun = {config_key(start.config) for start in (*experiment.starts, *experiment.pending)}
-        if config_key(config) in begun or experiment.ranking().feasibility.is_ruled_out(config):
-            continue
-        later_s = experiment.plan.other_loads_s + experiment.schedule.mean_cost_s()
-        if not experiment.schedule.has_spare_time(later_s):
-            break
-        experiment.enter("simplify", done, UNKNOWN)
-        experiment.make(Opening(role=Role.ABLATION, config=config))
-    keys = {config_key(config) for config in design}
-    made = (each for each in experiment.own_starts() if each.role is Role.ABLATION)
-    return math.fsum(cost_s(each) for each in made if config_key(each.config) in keys)
+    space, plan, schedule = experiment.setup.space, experiment.plan, experiment.schedule
+    combinations = _combine(space, finalist, seed=experiment.setup.settings.seed)
+    levels = {
+        config_key(each): _levels(space, finalist, each)
+        for each in (space.default(), finalist, *combinations.values())
+    }
+    while True:
+        begun = [each for each in (*experiment.starts, *experiment.pending) if each.role in LEARNS_FROM]
+        made = [
+            each for each in begun if each.role is Role.ABLATION and config_key(each.config) in combinations
+        ]
+        failed = {config_key(each.config) for each in experiment.starts if not each.counts}
+        open_ones = [config for key, config in combinations.items() if key not in failed]
+        cost_s = schedule.mean_cost_s()
+        is_within = schedule.spent_s(Role.ABLATION) + cost_s <= plan.simplify_s
+        has_time = is_within and schedule.has_spare_time(plan.other_loads_s + cost_s)
+        if len(made) >= plan.factorial or not open_ones or not has_time:
+            return made[: plan.factorial]
+        keys = [config_key(each.config) for each in begun]
+        rows = [levels[key] for key in keys if key in levels and key not in failed]
+        chosen = choose_row(np.array([levels[config_key(each)] for each in open_ones]), np.array(rows))
+        experiment.enter("simplify", len(made), UNKNOWN)
+        experiment.make(Opening(role=Role.ABLATION, config=open_ones[chosen]))
 
 
-def plan_factorial(space: Space, finalist: Config, trials: int, *, seed: int = 0) -> list[Config]:
-    """Return configurations with some of a finalist's changes each, from which its effects are known best.
+def leave_out(space: Space, config: Config, names: set[str]) -> Config | None:
+    """Put changes back to the default; None where that changes nothing or breaks a rule."""
+    kept = {name: config[name] for name in space.changes(config) if name not in names}
+    reduced = space.complete(kept, fit=True)
+    if any(reduced.get(name) != value for name, value in kept.items()):
+        reduced = space.round(reduced)  # a bound that moved took a number with it
+    is_fit = not space.violations(reduced) and (space.allows_less or not space.lacks(reduced))
+    return reduced if is_fit and space.changes(reduced) and dict(reduced) != dict(config) else None
 
-    None for a finalist with a single change, which needs none. Each is one that the space allows and that holds
-    as much as the default.
+
+def choose_row(rows: Array, known: Array) -> int:
+    """Return which row tells most beside known ones: with x the determinant of M is 1 + x'M⁻¹x as large.
+
+    Args:
+        rows: shape (n, factors), of -1 and 1.
+        known: shape (m, factors), of the trials so far.
     """
-    changes = {name: value for name, (_, value) in space.changes(finalist).items()}
-    names = [*changes]
-    if len(names) < 2 or not trials:  # noqa: PLR2004 - of one there is nothing to tell apart
-        return []
-    found: dict[str, tuple[list[float], Config]] = {}
-    for has in _combine(len(names), seed):
-        kept = {name: changes[name] for name, is_in in zip(names, has, strict=True) if is_in}
-        config = space.complete(kept, fit=True)
-        given = space.changes(config)
-        is_whole = {*given} == {*kept} and all(given[name][1] == value for name, value in kept.items())
-        if kept and len(kept) < len(names) and is_whole and not space.violations(config):
-            if space.allows_less or not space.lacks(config):
-                found.setdefault(config_key(config), ([1.0 if each else -1.0 for each in has], config))
-    if not found:
-        return []
-    rows, configs = np.array([row for row, _ in found.values()]), [config for _, config in found.values()]
-    return [configs[row] for row in _choose_rows(rows, min(trials, len(rows)), seed)]
+    design, measured = (np.hstack([np.ones((len(each), 1)), each]) for each in (rows, known))
+    information = measured.T @ measured + RIDGE * np.eye(design.shape[1])
+    return int(np.einsum("ij,ji->i", design, np.linalg.solve(information, design.T)).argmax())
 
 
-def _combine(count: int, seed: int) -> Sequence[tuple[bool, ...]]:
-    """Return which changes combinations have: all of few changes, of many some that are drawn."""
-    if count <= EXACT_CHANGES:
-        return [*product((False, True), repeat=count)]
+def _combine(space: Space, finalist: Config, *, seed: int) -> dict[str, Config]:
+    """Return what the space allows with some of a finalist's changes, by key."""
+    names = [*space.changes(finalist)]
+    reduced = (
+        leave_out(space, finalist, {name for name, is_out in zip(names, out, strict=True) if is_out})
+        for out in _draw_levels(len(names), seed)
+    )
+    return {config_key(config): config for config in reduced if config is not None}
+
+
+def _draw_levels(factors: int, seed: int) -> Iterator[tuple[bool, ...]]:
+    """Return which factors are left out: all combinations of few factors, of many some that are drawn."""
+    if factors <= MOST_FACTORS:
+        return product((False, True), repeat=factors)
     rng = Random(seed)  # noqa: S311 - no secret
-    drawn = [tuple(rng.random() < 0.5 for _ in range(count)) for _ in range(DRAWN)]
-    return [*drawn, *(tuple(not each for each in has) for has in drawn)]
+    return (tuple(rng.choice((False, True)) for _ in range(factors)) for _ in range(2**MOST_FACTORS))
 
 
-def _choose_rows(rows: Array, trials: int, seed: int) -> list[int]:
-    """Return the rows of a D-optimal design beside default and finalist, which are known by then."""
-    design = np.hstack([np.ones((len(rows), 1)), rows])
-    known = np.ones((2, design.shape[1]))
-    known[0, 1:] = -1.0
-    base = known.T @ known + RIDGE * np.eye(design.shape[1])
-    chosen = Random(seed).sample(range(len(rows)), trials)  # noqa: S311 - no secret
-    for _ in range(ROUNDS):
-        before = list(chosen)
-        for place in range(trials):
-            rest = [row for at, row in enumerate(chosen) if at != place]
-            inverse = np.linalg.inv(base + design[rest].T @ design[rest])
-            worth = np.einsum("ij,jk,ik->i", design, inverse, design)
-            worth[rest] = -1.0
-            chosen[place] = int(worth.argmax())
-        if chosen == before:
-            break
-    return chosen
+def _levels(space: Space, finalist: Config, config: Config) -> list[float]:
+    """Return the level of each factor: 1 where a configuration changes the setting, too, else -1."""
+    changed = space.changes(config)
+    return [1.0 if name in changed else -1.0 for name in space.changes(finalist)]

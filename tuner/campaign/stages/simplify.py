@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 
 from tuner.campaign.experiment import Experiment
 from tuner.campaign.progress import UNKNOWN
-from tuner.campaign.stages.factorial import tell_apart
+from tuner.campaign.schedule import cost_s
+from tuner.campaign.stages.factorial import leave_out, tell_apart
 from tuner.campaign.stages.promotion import find_unmet
 from tuner.campaign.stages.shortlist import (
     better,
@@ -41,15 +42,16 @@ PRICE_SHARE = 0.1
 
 def simplify(experiment: Experiment, finalist: Config) -> Config:
     """Measure what is left of a finalist without some of its changes; return the best by gain less price."""
-    apart_s = tell_apart(experiment, finalist)
+    factorial = tell_apart(experiment, finalist)
+    seconds = experiment.plan.simplify_s + math.fsum(
+        cost_s(each) for each in factorial if each.host == experiment.host
+    )
     chosen = finalist
-    for made in count():
+    for made in count(len(factorial)):
         experiment.enter("simplify", made, UNKNOWN)
         configs = _candidates(experiment, chosen)
         bonus = _bonus(experiment, finalist, configs)
-        start = measure_what_tells_most(
-            experiment, Role.ABLATION, configs, seconds=experiment.plan.simplify_s + apart_s, bonus=bonus
-        )
+        start = measure_what_tells_most(experiment, Role.ABLATION, configs, seconds=seconds, bonus=bonus)
         chosen = _choose(experiment, finalist, configs)
         if start or _measure_unproven(experiment, chosen) or experiment.wait_for_others():
             continue
@@ -64,12 +66,12 @@ def _candidates(experiment: Experiment, config: Config) -> list[Config]:
     found = {config_key(config): config}
     if posterior is None or len(names) < 2:  # noqa: PLR2004 - without its only change it is the default
         return [*found.values()]
-    without = {name: _reduce(experiment, config, {name}) for name in names}
+    without = {name: leave_out(space, config, {name}) for name in names}
     reduced = {name: each for name, each in without.items() if each is not None}
     if reduced:
         left, _ = posterior.gains([*reduced.values()])
         order = [name for _, name in sorted(zip(-left, reduced, strict=True))]
-        dropped = [_reduce(experiment, config, set(order[:length])) for length in range(2, len(names))]
+        dropped = [leave_out(space, config, set(order[:length])) for length in range(2, len(names))]
         for each in (*reduced.values(), *dropped):
             if each is not None:
                 found.setdefault(config_key(each), each)
@@ -83,7 +85,7 @@ def _reduce_refused(experiment: Experiment) -> list[Config]:
     """Return what is left of rejected configurations without one change, which may be to blame."""
     space = experiment.setup.space
     reduced = [
-        _reduce(experiment, refusal.config, {name})
+        leave_out(space, refusal.config, {name})
         for refusal in experiment.storage.recall(REFUSALS) or ()
         for name in space.changes(refusal.config)
     ]
@@ -91,17 +93,6 @@ def _reduce_refused(experiment: Experiment) -> list[Config]:
 
 
 MOST_CANDIDATES = 30
-
-
-def _reduce(experiment: Experiment, config: Config, names: set[str]) -> Config | None:
-    """Put changes back to the default; None where that changes nothing or breaks a rule."""
-    space = experiment.setup.space
-    kept = {name: config[name] for name in space.changes(config) if name not in names}
-    reduced = space.complete(kept, fit=True)
-    if any(reduced.get(name) != value for name, value in kept.items()):
-        reduced = space.round(reduced)  # a bound that moved took a number with it
-    is_fit = not space.violations(reduced) and (space.allows_less or not space.lacks(reduced))
-    return reduced if is_fit and space.changes(reduced) and dict(reduced) != dict(config) else None
 
 
 def _bonus(experiment: Experiment, finalist: Config, configs: Sequence[Config]) -> NDArray[np.float64]:

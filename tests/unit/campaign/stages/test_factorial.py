@@ -1,0 +1,198 @@
+"""Factorial trials around a finalist, on a host whose truth is known."""
+
+import math
+from dataclasses import replace
+from itertools import product
+from random import Random
+
+import numpy as np
+import pytest
+
+from tests.unit.simulation import (
+    SMALL_PLAN,
+    TUNED,
+    Log,
+    SimulatedHost,
+    make_campaign,
+    open_in_memory,
+    space_of,
+    without_hints,
+    write_study,
+)
+from tuner.campaign.campaign import calibrate
+from tuner.campaign.stages.factorial import choose_row, tell_apart
+from tuner.campaign.stages.simplify import simplify
+from tuner.explain.explanation import Finding
+from tuner.explain.study import explain
+from tuner.records import Failure, Role
+from tuner.statistics.ranking import config_key
+from tuner.study.storage import Opening
+
+SPACE = without_hints(space_of(*TUNED, "tcp_nodelay"))
+FINALIST = SPACE.complete(
+    {
+        "worker_connections": 2000, "multi_accept": True, "sendfile": False, "open_file_cache": 2000,
+        "access_log_buffer": 64, "tcp_nodelay": False,
+    }
+)  # fmt: skip
+PLAN = replace(SMALL_PLAN, factorial=8, simplify_s=35)
+CRASH = Failure(kind="crashed", reason="it was killed")
+
+
+def three_of_six_matter(config):
+    moved = [config["open_file_cache"] > 0, config["multi_accept"], not config["tcp_nodelay"]]
+    return 0.2 * moved[0] + 0.15 * moved[1] + 0.1 * moved[2]
+
+
+def campaign_of(tmp_path, *, plan=PLAN, finalist=FINALIST, seed=1, **host):
+    """Measure a finalist that was found as a whole: no trial has some of its settings only."""
+    host = SimulatedHost(**{"worth": three_of_six_matter, "seed": seed, **host})
+    settings = write_study(tmp_path, seed=seed)
+    campaign = make_campaign(settings, host, open_in_memory(host.clock), plan=plan, space=SPACE)
+    calibrate(campaign)
+    for _ in range(4):
+        campaign.make(Opening(role=Role.SEARCH, config=finalist, point=SPACE.encode(finalist)))
+    return campaign
+
+
+class Counts(Log):
+    """Writes down how many trials of its stage were done at each step."""
+
+    def __init__(self):
+        super().__init__()
+        self.done = []
+
+    def stage(self, name, done, total):
+        super().stage(name, done, total)
+        self.done.append(done)
+
+
+def ablations(campaign):
+    return [start for start in campaign.starts if start.role is Role.ABLATION]
+
+
+def lines_of(campaign):
+    found = explain(SPACE, campaign.starts, FINALIST, metric="goodput_rps", seed=1)
+    return {line.parameter: line for line in found.lines}
+
+
+@pytest.mark.parametrize("factors", [2, 3, 5, 8, 11])
+def test_as_many_trials_as_settings_tell_all_of_them_apart(factors):
+    rows = np.array([row for row in product((-1.0, 1.0), repeat=factors) if 0 < row.count(1.0) < factors])
+    known = np.vstack([-np.ones(factors), np.ones(factors)])
+    for _ in range(factors):
+        known = np.vstack([known, rows[choose_row(rows, known)]])
+
+    design = np.hstack([np.ones((len(known), 1)), known])
+    assert np.linalg.matrix_rank(design) == factors + 1
+    variances = np.linalg.inv(design.T @ design).diagonal()
+    assert variances.max() < 1.0  # an effect is half the difference of its levels
+
+
+def test_settings_that_were_always_tried_together_are_told_apart(tmp_path):
+    campaign = campaign_of(tmp_path)
+    assert {line.finding for line in lines_of(campaign).values()} == {Finding.UNKNOWN}
+
+    trials = tell_apart(campaign, FINALIST)
+
+    lines = lines_of(campaign)
+    helps = {name for name, line in lines.items() if line.finding is Finding.HELPS}
+    assert len(trials) == 8
+    assert helps == {"open_file_cache", "multi_accept", "tcp_nodelay"}
+    assert all(
+        lines[name].worth.low <= math.exp(worth) <= lines[name].worth.high
+        for name, worth in {"open_file_cache": 0.2, "multi_accept": 0.15, "sendfile": 0.0}.items()
+    )
+
+
+def test_each_trial_has_some_of_the_settings_and_is_allowed(tmp_path):
+    campaign = campaign_of(tmp_path)
+
+    changes = SPACE.changes(FINALIST).items()
+    for trial in tell_apart(campaign, FINALIST):
+        assert SPACE.changes(trial.config).items() < changes
+        assert SPACE.changes(trial.config)
+        assert not SPACE.violations(trial.config)
+        assert not SPACE.lacks(trial.config)
+
+
+def test_a_session_makes_the_trials_that_are_missing(tmp_path):
+    whole, again = campaign_of(tmp_path), campaign_of(tmp_path)
+    made = [config_key(trial.config) for trial in tell_apart(whole, FINALIST)]
+    again.plan = replace(PLAN, factorial=3)
+    tell_apart(again, FINALIST)
+
+    again.plan = PLAN
+    trials = [config_key(trial.config) for trial in tell_apart(again, FINALIST)]
+
+    assert trials == made
+    assert len(ablations(again)) == 8
+    assert [config_key(trial.config) for trial in tell_apart(again, FINALIST)] == made
+    assert len(ablations(again)) == 8
+
+
+def test_what_crashed_is_not_tried_again(tmp_path):
+    campaign = campaign_of(
+        tmp_path,
+        fault=lambda config: CRASH if config["open_file_cache"] and not config["multi_accept"] else None,
+    )
+
+    tell_apart(campaign, FINALIST)
+
+    crashed = [config_key(start.config) for start in ablations(campaign) if not start.counts]
+    assert crashed
+    assert len(crashed) == len(set(crashed))
+
+
+def test_few_settings_are_tried_more_than_once(tmp_path):
+    two = SPACE.complete({"open_file_cache": 2000, "multi_accept": True})
+    campaign = campaign_of(tmp_path, finalist=two)
+
+    trials = [config_key(trial.config) for trial in tell_apart(campaign, two)]
+
+    assert sorted(trials.count(each) for each in set(trials)) == [4, 4]
+
+
+def test_a_single_setting_needs_none(tmp_path):
+    one = SPACE.complete({"open_file_cache": 2000})
+    campaign = campaign_of(tmp_path, finalist=one)
+
+    assert tell_apart(campaign, one) == []
+
+
+def test_the_confirmation_keeps_its_time(tmp_path):
+    campaign = campaign_of(tmp_path)
+    campaign.clock.sleep(campaign.schedule.time_left_s() - 30)
+
+    assert tell_apart(campaign, FINALIST) == []
+
+
+def test_they_take_nothing_from_the_time_of_the_simplification(tmp_path):
+    campaign = campaign_of(tmp_path, sigma_start=0.04, sigma_window=0.04)
+    campaign.progress = Counts()
+
+    simplify(campaign, FINALIST)
+
+    assert len(ablations(campaign)) > PLAN.factorial
+    assert campaign.progress.done == [*range(len(ablations(campaign)) + 1)]
+
+
+@pytest.mark.statistical
+def test_effects_are_named_and_their_intervals_hold(tmp_path):
+    """Six settings, of which about half act, by 8 to 25 %."""
+    plan, held, named, idle = replace(PLAN, factorial=16, simplify_s=100), [], [], []
+    for seed in range(12):
+        rng = Random(seed)  # noqa: S311 - no secret
+        effects = {name: rng.choice([0.0, rng.uniform(0.08, 0.22)]) for name in SPACE.changes(FINALIST)}
+        campaign = campaign_of(
+            tmp_path, plan=plan, seed=seed, sigma_start=0.02, sigma_window=0.03,
+            worth=lambda config, effects=effects: sum(effects[name] for name in SPACE.changes(config)),
+        )  # fmt: skip
+        tell_apart(campaign, FINALIST)
+        for name, line in lines_of(campaign).items():
+            held.append(math.log(line.worth.low) <= effects[name] <= math.log(line.worth.high))
+            (named if effects[name] else idle).append(line.finding is Finding.HELPS)
+
+    assert np.mean(held) >= 0.9
+    assert np.mean(named) >= 0.7
+    assert sum(idle) <= 2
