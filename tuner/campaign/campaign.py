@@ -1,4 +1,4 @@
-"""The campaign: calibrate → search → race → simplify → robustness checks → confirm.
+"""The campaign: calibrate → search → race → simplify → robustness checks → confirm → effects.
 
 Every stage asks the storage what is there already and does only what is missing, so that an interrupted
 study goes on with the same command.
@@ -12,6 +12,7 @@ from tuner.campaign.generator_room import give_generator_room
 from tuner.campaign.metric import settle_metric
 from tuner.campaign.pace import settle_pace
 from tuner.campaign.stages.confirm import CONFIRMED, confirm, find_planned, speaks_against_winner
+from tuner.campaign.stages.factorial import measure_effects
 from tuner.campaign.stages.fixed_rate import compare_latency
 from tuner.campaign.stages.other_loads import find_met, meet_other_loads
 from tuner.campaign.stages.race import race
@@ -69,10 +70,11 @@ def _run_stages(experiment: Experiment) -> str:
             break
         refuse(experiment, winner, verdict)
     if winner is not None and verdict == CONFIRMED:
-        try:
+        try:  # the gain stays what it is
             compare_latency(experiment, winner)
-        except TooNoisy as noisy:  # the gain stays what it is
-            experiment.progress.note(f"response times are not compared: {noisy}")
+            measure_effects(experiment, winner)
+        except TooNoisy as noisy:
+            experiment.progress.note(f"no more is measured of response times and effects: {noisy}")
     return verdict
 
 

@@ -14,7 +14,7 @@ from tuner.records import Role, Start
 from tuner.statistics.confirmation.power import assurance, plan_pairs
 from tuner.statistics.control_level import Speedup
 from tuner.statistics.ranking import Ranking
-from tuner.statistics.time_left import Outlook, usual_starts
+from tuner.statistics.time_left import Outlook, count_factorial, usual_starts
 from tuner.study.facts import CONFIRMATION, OTHER_LOADS
 from tuner.study.presets import Plan
 from tuner.study.storage import Storage
@@ -23,6 +23,8 @@ GRACE = (25.0, 0.1)
 """Seconds, and share of a study's time, by which its last stages may take longer than planned."""
 WRAP_UP_S = 10.0
 """Kept back for the report and the exports."""
+MISSING_SHARE = 0.5
+"""Of the factorial trials that a leader would miss after its confirmation: it may lose settings, or fail."""
 PAIRED = {"other loads", "confirm", "latency"}
 """Stages that count pairs."""
 
@@ -54,14 +56,14 @@ class Schedule:
         self._study = study
         now_s = study.clock.monotonic()
         self._deadline_s = now_s + study.plan.minutes * 60 - _spent_s(study.starts)
-        self._stage, self._stage_starts = "", 0
+        self._stage, self._stage_starts = "", 0.0
         self._begun_s, self._made_s = now_s, 0.0
 
     def enter(self, stage: str, done: int, total: int) -> None:
         """Go on with a stage of which so much is done."""
         each = 2 if stage in PAIRED else 1
         self._stage = stage
-        usual = usual_starts(self._study.plan).get(stage, total)
+        usual = usual_starts(self._study.plan, self.mean_cost_s()).get(stage, total)
         self._stage_starts = max(1, each * (usual - done))
 
     def begin_start(self) -> None:
@@ -83,12 +85,14 @@ class Schedule:
         """Return the seconds that the rest of the campaign is expected to take."""
         plan, best = self._study.plan, self._study.ranking().incumbent
         gain = None if best is None else best.posterior
-        if best is not None and len(self._study.setup.space.changes(best.config)) == 1:
-            plan = replace(plan, factorial=0)
+        planned = self._study.storage.recall(CONFIRMATION)
+        if best is not None:
+            changes = self._study.setup.space.changes(best.config if planned is None else planned.config)
+            plan = replace(plan, factorial=count_factorial(plan, len(changes)))
         pairs, windows = self.plan_confirmation(gain)
         tried = sum(start.role in {Role.SEARCH, Role.REPEAT} for start in self._study.starts)
         pace = self._pace()
-        return Outlook(
+        outlook = Outlook(
             plan=plan,
             start_s=pace * self.mean_cost_s(),
             pair_start_s=pace * self._pair_start_s(windows),
@@ -97,7 +101,13 @@ class Schedule:
             search_s=self.time_left_s() - plan.race_s - plan.simplify_s - self._final_s(),
             trials=max(0, plan.trials - tried),
             has_rate=self._study.setup.fixed_rate is not None and not self._study.setup.load.beside,
-        ).left_s(self._stage, self._stage_starts)
+        )
+        left_s = outlook.left_s(self._stage, self._stage_starts)
+        spare_s = max(0.0, self.time_left_s() - WRAP_UP_S)
+        if self._stage == "effects":
+            return min(left_s, spare_s)
+        missing_s = MISSING_SHARE * (plan.factorial * outlook.start_s - plan.simplify_s)
+        return left_s + max(0.0, min(missing_s, spare_s - left_s))
 
     def _pace(self) -> float:
         """Return the time of this session relative to that of its starts: in between is computed, too."""

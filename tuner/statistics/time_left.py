@@ -9,17 +9,26 @@ from dataclasses import dataclass
 
 from tuner.study.presets import Plan
 
-STAGES = ("calibrate", "search", "race", "simplify", "other loads", "confirm", "latency")
+STAGES = ("calibrate", "search", "race", "simplify", "other loads", "confirm", "latency", "effects")
 """In the order in which a campaign goes through them."""
 RACE_STARTS, ABLATION_STARTS = 9, 6
 """After which race and simplification mostly have nothing left to tell: the medians of those studies."""
+TRIALS_PER_SETTING = 4
+"""Of factorial trials, at the most."""
 CONTROLS = 0.2
 """Starts of the default in a search, for each configuration that is tried."""
 
 
-def usual_starts(plan: Plan) -> Mapping[str, int]:
-    """Return how many starts the stages mostly make that end when nothing is left to tell."""
-    return {"race": RACE_STARTS, "simplify": plan.factorial + ABLATION_STARTS}
+def count_factorial(plan: Plan, settings: int) -> int:
+    """Return how many factorial trials tell so many settings apart; a single one needs none."""
+    return min(plan.factorial, TRIALS_PER_SETTING * settings) if settings > 1 else 0
+
+
+def usual_starts(plan: Plan, start_s: float) -> Mapping[str, float]:
+    """Return how many starts, of so many seconds each, race and simplification mostly make."""
+    is_short = plan.factorial * start_s > plan.simplify_s
+    factorial = plan.simplify_s / start_s if is_short else plan.factorial
+    return {"race": RACE_STARTS, "simplify": factorial + ABLATION_STARTS}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,7 +83,7 @@ class Outlook:
         plan = self.plan
         most_s = {"race": plan.race_s, "simplify": 2 * plan.simplify_s}
         if stage in most_s:
-            return min(most_s[stage], usual_starts(plan)[stage] * self.start_s)
+            return min(most_s[stage], usual_starts(plan, self.start_s)[stage] * self.start_s)
         if stage == "other loads":
             return plan.other_loads_s
         starts = {"confirm": 2 * self.pairs, "latency": 2 * plan.rate_pairs * self.has_rate}

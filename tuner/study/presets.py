@@ -149,7 +149,7 @@ PRESETS: Mapping[str, Plan] = MappingProxyType(
         "quick": Plan(
             minutes=5, trials=100, window_s=1, warmup_s=1, warmup_max_s=2, windows=(1, 2),
             calibration_starts=4, race_s=25, simplify_s=35, pairs=5, extend_to=5, confirm_s=90,
-            other_loads_s=20, factorial=8,
+            other_loads_s=20, factorial=16,
         ),
         "standard": Plan(
             minutes=75, trials=120, window_s=5, warmup_s=5, warmup_max_s=15, windows=(2, 3),

@@ -1,1 +1,1 @@
-"""Stages of a campaign: search, promotion, race, simplification, other loads, confirmation, fixed rate."""
+"""Stages of a campaign: search, race, simplification, other loads, confirmation, fixed rate, effects."""

@@ -190,8 +190,11 @@ def _measure_doubted(experiment: Experiment, planned: Confirmation) -> None:
 
 
 def _count_since_pairs(starts: Sequence[Start]) -> int:
-    """Return how many starts were made since the last one of a pair."""
-    return next((back for back, start in enumerate(reversed(starts)) if start.role is Role.CONFIRM), 0)
+    """Return how many repeats and controls were made since the last start of a pair."""
+    last = max(
+        (index for index, start in enumerate(starts) if start.role is Role.CONFIRM), default=len(starts)
+    )
+    return sum(start.role in {Role.REPEAT, Role.CONTROL} for start in starts[last:])
 
 
 def _pairings(

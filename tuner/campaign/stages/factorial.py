@@ -16,12 +16,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tuner.campaign.experiment import Experiment
-from tuner.campaign.progress import UNKNOWN
+from tuner.campaign.schedule import WRAP_UP_S
 from tuner.ports import Config
-from tuner.records import Role, Start
+from tuner.records import Role, Start, State
 from tuner.space import Space
 from tuner.statistics.observations import LEARNS_FROM
 from tuner.statistics.ranking import config_key
+from tuner.statistics.time_left import count_factorial
 from tuner.study.storage import Opening
 
 MOST_FACTORS = 8
@@ -32,35 +33,45 @@ RIDGE = 1e-3
 Array = NDArray[np.float64]
 
 
-def tell_apart(experiment: Experiment, finalist: Config) -> list[Start]:
-    """Make the factorial trials of a finalist that are missing, while the confirmation keeps its time.
+def measure_effects(experiment: Experiment, winner: Config) -> None:
+    """Make the factorial trials of a winner that are missing, in the time that is left."""
+    cost_s = experiment.schedule.mean_cost_s()
+    while (trial := plan_factorial(experiment, winner)) is not None:
+        if experiment.schedule.time_left_s() < cost_s + WRAP_UP_S:
+            break
+        total = count_factorial(experiment.plan, len(experiment.setup.space.changes(winner)))
+        experiment.enter("effects", len(_list_apart(experiment, winner)), total)
+        experiment.make(Opening(role=Role.ABLATION, config=trial))
 
-    Returns all of them. They take no longer than the simplification may, and a finalist with a single change
-    needs none.
-    """
-    space, plan, schedule = experiment.setup.space, experiment.plan, experiment.schedule
-    combinations = _combine(space, finalist, seed=experiment.setup.settings.seed)
-    levels = {
-        config_key(each): _levels(space, finalist, each)
-        for each in (space.default(), finalist, *combinations.values())
-    }
-    while True:
-        begun = [each for each in (*experiment.starts, *experiment.pending) if each.role in LEARNS_FROM]
-        made = [
-            each for each in begun if each.role is Role.ABLATION and config_key(each.config) in combinations
-        ]
-        failed = {config_key(each.config) for each in experiment.starts if not each.counts}
-        open_ones = [config for key, config in combinations.items() if key not in failed]
-        cost_s = schedule.mean_cost_s()
-        is_within = schedule.spent_s(Role.ABLATION) + cost_s <= plan.simplify_s
-        has_time = is_within and schedule.has_spare_time(plan.other_loads_s + cost_s)
-        if len(made) >= plan.factorial or not open_ones or not has_time:
-            return made[: plan.factorial]
-        keys = [config_key(each.config) for each in begun]
-        rows = [levels[key] for key in keys if key in levels and key not in failed]
-        chosen = choose_row(np.array([levels[config_key(each)] for each in open_ones]), np.array(rows))
-        experiment.enter("simplify", len(made), UNKNOWN)
-        experiment.make(Opening(role=Role.ABLATION, config=open_ones[chosen]))
+
+def plan_factorial(experiment: Experiment, config: Config) -> Config | None:
+    """Return the next factorial trial of a configuration; None when there are as many as planned."""
+    space, known = experiment.setup.space, _list_apart(experiment, config)
+    if len(known) >= count_factorial(experiment.plan, len(space.changes(config))):
+        return None
+    failed = {config_key(each.config) for each in experiment.starts if not each.counts}
+    combinations = _combine(space, config, seed=experiment.setup.settings.seed)
+    open_ones = [each for each in combinations if config_key(each) not in failed]
+    if not open_ones:
+        return None
+    ends = [space.default(), config]
+    rows = [_levels(space, config, each) for each in (*ends, *(start.config for start in known))]
+    chosen = choose_row(np.array([_levels(space, config, each) for each in open_ones]), np.array(rows))
+    return open_ones[chosen]
+
+
+def _list_apart(experiment: Experiment, config: Config) -> list[Start]:
+    """Return the trials with some of a configuration's changes, not all, and no others."""
+    space = experiment.setup.space
+    changes = space.changes(config).items()
+    return [
+        each
+        for each in (*experiment.starts, *experiment.pending)
+        if each.role in LEARNS_FROM
+        and each.state in {State.RUNNING, State.COMPLETE, State.PRUNED}
+        and space.changes(each.config)
+        and space.changes(each.config).items() < changes
+    ]
 
 
 def leave_out(space: Space, config: Config, names: set[str]) -> Config | None:
@@ -85,14 +96,14 @@ def choose_row(rows: Array, known: Array) -> int:
     return int(np.einsum("ij,ji->i", design, np.linalg.solve(information, design.T)).argmax())
 
 
-def _combine(space: Space, finalist: Config, *, seed: int) -> dict[str, Config]:
-    """Return what the space allows with some of a finalist's changes, by key."""
-    names = [*space.changes(finalist)]
+def _combine(space: Space, config: Config, *, seed: int) -> list[Config]:
+    """Return what the space allows with some of a configuration's changes."""
+    names = [*space.changes(config)]
     reduced = (
-        leave_out(space, finalist, {name for name, is_out in zip(names, out, strict=True) if is_out})
+        leave_out(space, config, {name for name, is_out in zip(names, out, strict=True) if is_out})
         for out in _draw_levels(len(names), seed)
     )
-    return {config_key(config): config for config in reduced if config is not None}
+    return [*{config_key(each): each for each in reduced if each is not None}.values()]
 
 
 def _draw_levels(factors: int, seed: int) -> Iterator[tuple[bool, ...]]:
@@ -103,7 +114,7 @@ def _draw_levels(factors: int, seed: int) -> Iterator[tuple[bool, ...]]:
     return (tuple(rng.choice((False, True)) for _ in range(factors)) for _ in range(2**MOST_FACTORS))
 
 
-def _levels(space: Space, finalist: Config, config: Config) -> list[float]:
-    """Return the level of each factor: 1 where a configuration changes the setting, too, else -1."""
-    changed = space.changes(config)
-    return [1.0 if name in changed else -1.0 for name in space.changes(finalist)]
+def _levels(space: Space, config: Config, trial: Config) -> list[float]:
+    """Return the level of each factor: 1 where a trial changes the setting, too, else -1."""
+    changed = space.changes(trial)
+    return [1.0 if name in changed else -1.0 for name in space.changes(config)]

@@ -8,15 +8,14 @@ without some of its changes. Ablation analysis (Fawcett & Hoos 2016, doi 10.1007
 
 import math
 from collections.abc import Sequence
-from itertools import count
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.stats import norm
 
 from tuner.campaign.experiment import Experiment
 from tuner.campaign.progress import UNKNOWN
-from tuner.campaign.schedule import cost_s
-from tuner.campaign.stages.factorial import leave_out, tell_apart
+from tuner.campaign.stages.factorial import leave_out, plan_factorial
 from tuner.campaign.stages.promotion import find_unmet
 from tuner.campaign.stages.shortlist import (
     better,
@@ -25,7 +24,9 @@ from tuner.campaign.stages.shortlist import (
     measure_what_tells_most,
 )
 from tuner.ports import Config
-from tuner.records import Role
+from tuner.records import Role, Start
+from tuner.statistics.observations import LEARNS_FROM, Observations
+from tuner.statistics.posterior import Posterior
 from tuner.statistics.ranking import config_key
 from tuner.study.facts import REFUSALS
 from tuner.study.storage import Opening
@@ -39,24 +40,91 @@ LEAST_NO_WORSE = 0.2
 PRICE_SHARE = 0.1
 """Of a line at the most, as a share of the gain: where there is little to gain, little things count."""
 
+IDLE_PRICES = 3.0
+"""Prices of a line that a setting has to bring which may be worth nothing. IDLEFIGURES"""
+SURE = 0.7
+"""Probability that a setting is worth more than nothing from which on it stays, however little it brings."""
+NEGLIGIBLE = math.log(1.005)
+"""Log points that are nothing to anybody."""
+
+Array = NDArray[np.float64]
+
 
 def simplify(experiment: Experiment, finalist: Config) -> Config:
     """Measure what is left of a finalist without some of its changes; return the best by gain less price."""
-    factorial = tell_apart(experiment, finalist)
-    seconds = experiment.plan.simplify_s + math.fsum(
-        cost_s(each) for each in factorial if each.host == experiment.host
-    )
     chosen = finalist
-    for made in count(len(factorial)):
-        experiment.enter("simplify", made, UNKNOWN)
+    while True:
+        experiment.enter("simplify", _count_made(experiment), UNKNOWN)
         configs = _candidates(experiment, chosen)
-        bonus = _bonus(experiment, finalist, configs)
-        start = measure_what_tells_most(experiment, Role.ABLATION, configs, seconds=seconds, bonus=bonus)
+        start = None
+        if experiment.schedule.has_time_for(2):  # the last one is for what is left without idle settings
+            start = _tell_apart(experiment, chosen) or measure_what_tells_most(
+                experiment, Role.ABLATION, configs, seconds=2 * experiment.plan.simplify_s,
+                bonus=_bonus(experiment, finalist, configs),
+            )  # fmt: skip
         chosen = _choose(experiment, finalist, configs)
         if start or _measure_unproven(experiment, chosen) or experiment.wait_for_others():
             continue
         break
-    return _choose(experiment, finalist, [finalist, *_shippable(experiment, _candidates(experiment, chosen))])
+    best = _choose(experiment, finalist, [finalist, *_shippable(experiment, _candidates(experiment, chosen))])
+    return _drop_idle(experiment, best)
+
+
+def _count_made(experiment: Experiment) -> int:
+    return sum(each.role is Role.ABLATION for each in experiment.starts)
+
+
+def _tell_apart(experiment: Experiment, config: Config) -> Start | None:
+    """Make a factorial trial within half of the stage's time; None where that is over, or none is missing."""
+    schedule = experiment.schedule
+    if schedule.spent_s(Role.ABLATION) + schedule.mean_cost_s() > experiment.plan.simplify_s:
+        return None
+    trial = plan_factorial(experiment, config)
+    return None if trial is None else experiment.make(Opening(role=Role.ABLATION, config=trial))
+
+
+def _drop_idle(experiment: Experiment, config: Config) -> Config:
+    """Put back what the posterior cannot tell from nothing; what is left is measured before it ships."""
+    while True:
+        reduced = _leave_out_idle(experiment, config)
+        if not _measure_unproven(experiment, reduced) and not experiment.wait_for_others():
+            break
+    return reduced if _shippable(experiment, [reduced]) else config
+
+
+def _leave_out_idle(experiment: Experiment, config: Config) -> Config:
+    """Leave out, one after the other, settings that are worth little and perhaps nothing.
+
+    Drawn kernels, because the most probable one is too sure of what acts.
+    """
+    space = experiment.setup.space
+    seen = Observations.of(space, [each for each in experiment.starts if each.role in LEARNS_FROM])
+    if seen is None or experiment.ranking().feasibility.default_fails:
+        return config
+    kernels = Posterior.sample(space, seen, seed=experiment.setup.settings.seed, hosts=experiment.hosts)
+    refused = list_refused(experiment)
+    while True:
+        without = [leave_out(space, config, {name}) for name in space.changes(config)]
+        reduced = [each for each in without if each is not None and config_key(each) not in refused]
+        if not reduced:
+            return config
+        means, chances = _lose(kernels, config, reduced)
+        idle = (means < IDLE_PRICES * experiment.setup.settings.line_price) & (chances < SURE)
+        if not idle.any():
+            return config
+        config = reduced[int(np.where(idle, means, np.inf).argmin())]
+
+
+def _lose(kernels: Sequence[Posterior], config: Config, reduced: Sequence[Config]) -> tuple[Array, Array]:
+    """Return what each reduction loses, in log points, and the probability that it is more than nothing."""
+    contrast = np.hstack([np.ones((len(reduced), 1)), -np.eye(len(reduced))])
+    means, chances = [], []
+    for kernel in kernels:
+        gains, covariances = kernel.gains([config, *reduced], is_rough=False)
+        means.append(contrast @ gains)
+        deviations = np.sqrt(np.maximum((contrast @ covariances @ contrast.T).diagonal(), 1e-12))
+        chances.append(norm.sf(NEGLIGIBLE, means[-1], deviations))
+    return np.mean(means, axis=0), np.mean(chances, axis=0)
 
 
 def _candidates(experiment: Experiment, config: Config) -> list[Config]:
@@ -95,7 +163,7 @@ def _reduce_refused(experiment: Experiment) -> list[Config]:
 MOST_CANDIDATES = 30
 
 
-def _bonus(experiment: Experiment, finalist: Config, configs: Sequence[Config]) -> NDArray[np.float64]:
+def _bonus(experiment: Experiment, finalist: Config, configs: Sequence[Config]) -> Array:
     """Return minus the price of each configuration's lines, shape (n,), in log points.
 
     After a rejection, each pays for the chance that it is rejected as well.

@@ -1,6 +1,7 @@
 """Factorial trials around a finalist, on a host whose truth is known."""
 
 import math
+from collections import Counter
 from dataclasses import replace
 from itertools import product
 from random import Random
@@ -19,8 +20,9 @@ from tests.unit.simulation import (
     without_hints,
     write_study,
 )
-from tuner.campaign.campaign import calibrate
-from tuner.campaign.stages.factorial import choose_row, tell_apart
+from tuner.campaign.campaign import calibrate, run_campaign
+from tuner.campaign.stages.confirm import CONFIRMED
+from tuner.campaign.stages.factorial import choose_row, measure_effects
 from tuner.campaign.stages.simplify import simplify
 from tuner.explain.explanation import Finding
 from tuner.explain.study import explain
@@ -71,6 +73,10 @@ def ablations(campaign):
     return [start for start in campaign.starts if start.role is Role.ABLATION]
 
 
+def keys_of(campaign):
+    return [config_key(start.config) for start in ablations(campaign)]
+
+
 def lines_of(campaign):
     found = explain(SPACE, campaign.starts, FINALIST, metric="goodput_rps", seed=1)
     return {line.parameter: line for line in found.lines}
@@ -93,11 +99,11 @@ def test_settings_that_were_always_tried_together_are_told_apart(tmp_path):
     campaign = campaign_of(tmp_path)
     assert {line.finding for line in lines_of(campaign).values()} == {Finding.UNKNOWN}
 
-    trials = tell_apart(campaign, FINALIST)
+    measure_effects(campaign, FINALIST)
 
     lines = lines_of(campaign)
     helps = {name for name, line in lines.items() if line.finding is Finding.HELPS}
-    assert len(trials) == 8
+    assert len(ablations(campaign)) == 8
     assert helps == {"open_file_cache", "multi_accept", "tcp_nodelay"}
     assert all(
         lines[name].worth.low <= math.exp(worth) <= lines[name].worth.high
@@ -108,27 +114,27 @@ def test_settings_that_were_always_tried_together_are_told_apart(tmp_path):
 def test_each_trial_has_some_of_the_settings_and_is_allowed(tmp_path):
     campaign = campaign_of(tmp_path)
 
-    changes = SPACE.changes(FINALIST).items()
-    for trial in tell_apart(campaign, FINALIST):
-        assert SPACE.changes(trial.config).items() < changes
+    measure_effects(campaign, FINALIST)
+
+    for trial in ablations(campaign):
         assert SPACE.changes(trial.config)
+        assert SPACE.changes(trial.config).items() < SPACE.changes(FINALIST).items()
         assert not SPACE.violations(trial.config)
         assert not SPACE.lacks(trial.config)
 
 
-def test_a_session_makes_the_trials_that_are_missing(tmp_path):
+def test_a_later_session_makes_the_trials_that_are_missing(tmp_path):
     whole, again = campaign_of(tmp_path), campaign_of(tmp_path)
-    made = [config_key(trial.config) for trial in tell_apart(whole, FINALIST)]
+    measure_effects(whole, FINALIST)
     again.plan = replace(PLAN, factorial=3)
-    tell_apart(again, FINALIST)
+    measure_effects(again, FINALIST)
+    assert len(ablations(again)) == 3
 
     again.plan = PLAN
-    trials = [config_key(trial.config) for trial in tell_apart(again, FINALIST)]
+    measure_effects(again, FINALIST)
+    measure_effects(again, FINALIST)
 
-    assert trials == made
-    assert len(ablations(again)) == 8
-    assert [config_key(trial.config) for trial in tell_apart(again, FINALIST)] == made
-    assert len(ablations(again)) == 8
+    assert keys_of(again) == keys_of(whole)
 
 
 def test_what_crashed_is_not_tried_again(tmp_path):
@@ -137,7 +143,7 @@ def test_what_crashed_is_not_tried_again(tmp_path):
         fault=lambda config: CRASH if config["open_file_cache"] and not config["multi_accept"] else None,
     )
 
-    tell_apart(campaign, FINALIST)
+    measure_effects(campaign, FINALIST)
 
     crashed = [config_key(start.config) for start in ablations(campaign) if not start.counts]
     assert crashed
@@ -148,33 +154,67 @@ def test_few_settings_are_tried_more_than_once(tmp_path):
     two = SPACE.complete({"open_file_cache": 2000, "multi_accept": True})
     campaign = campaign_of(tmp_path, finalist=two)
 
-    trials = [config_key(trial.config) for trial in tell_apart(campaign, two)]
+    measure_effects(campaign, two)
 
-    assert sorted(trials.count(each) for each in set(trials)) == [4, 4]
+    assert sorted(Counter(keys_of(campaign)).values()) == [4, 4]
 
 
 def test_a_single_setting_needs_none(tmp_path):
     one = SPACE.complete({"open_file_cache": 2000})
     campaign = campaign_of(tmp_path, finalist=one)
 
-    assert tell_apart(campaign, one) == []
+    measure_effects(campaign, one)
+
+    assert not ablations(campaign)
 
 
-def test_the_confirmation_keeps_its_time(tmp_path):
+def test_they_end_with_the_time_of_the_study(tmp_path):
+    campaign = campaign_of(tmp_path, plan=replace(PLAN, factorial=1000))
+    campaign.clock.sleep(campaign.schedule.time_left_s() - 60)
+
+    measure_effects(campaign, FINALIST)
+
+    assert ablations(campaign)
+    assert 0 < campaign.schedule.time_left_s() < 20
+
+
+def test_before_the_confirmation_they_leave_it_its_time(tmp_path):
     campaign = campaign_of(tmp_path)
     campaign.clock.sleep(campaign.schedule.time_left_s() - 30)
 
-    assert tell_apart(campaign, FINALIST) == []
+    simplify(campaign, FINALIST)
+
+    assert not ablations(campaign)
 
 
-def test_they_take_nothing_from_the_time_of_the_simplification(tmp_path):
-    campaign = campaign_of(tmp_path, sigma_start=0.04, sigma_window=0.04)
+def test_half_of_the_simplification_is_theirs(tmp_path):
+    plan = replace(PLAN, factorial=1000, simplify_s=20)
+    campaign = campaign_of(tmp_path, plan=plan, sigma_start=0.06, sigma_window=0.06)
     campaign.progress = Counts()
 
     simplify(campaign, FINALIST)
 
-    assert len(ablations(campaign)) > PLAN.factorial
+    cost_s = campaign.schedule.mean_cost_s()
+    assert 20 < campaign.schedule.spent_s(Role.ABLATION) <= 40 + cost_s
     assert campaign.progress.done == [*range(len(ablations(campaign)) + 1)]
+
+
+def test_a_confirmed_winner_is_explained_in_the_time_that_is_left(tmp_path):
+    host = SimulatedHost(worth=three_of_six_matter)
+    plan = replace(PLAN, trials=20, simplify_s=0)
+    campaign = make_campaign(
+        write_study(tmp_path), host, open_in_memory(host.clock), plan=plan, space=SPACE
+    )  # fmt: skip
+
+    assert run_campaign(campaign) == CONFIRMED
+
+    last = max(start.number for start in campaign.starts if start.role is Role.CONFIRM)
+    after = [start for start in campaign.starts if start.number > last]
+    assert 8 - 1 <= len(after) <= 8  # one may have shown what is left without idle settings
+    assert {start.role for start in after} == {Role.ABLATION}
+    made = len(campaign.starts)
+    assert run_campaign(campaign) == CONFIRMED
+    assert len(campaign.starts) == made
 
 
 @pytest.mark.statistical
@@ -188,7 +228,7 @@ def test_effects_are_named_and_their_intervals_hold(tmp_path):
             tmp_path, plan=plan, seed=seed, sigma_start=0.02, sigma_window=0.03,
             worth=lambda config, effects=effects: sum(effects[name] for name in SPACE.changes(config)),
         )  # fmt: skip
-        tell_apart(campaign, FINALIST)
+        measure_effects(campaign, FINALIST)
         for name, line in lines_of(campaign).items():
             held.append(math.log(line.worth.low) <= effects[name] <= math.log(line.worth.high))
             (named if effects[name] else idle).append(line.finding is Finding.HELPS)
