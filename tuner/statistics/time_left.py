@@ -11,8 +11,8 @@ from tuner.study.presets import Plan
 
 STAGES = ("calibrate", "search", "race", "simplify", "other loads", "confirm", "latency", "effects")
 """In the order in which a campaign goes through them."""
-RACE_STARTS, ABLATION_STARTS = 9, 6
-"""After which race and simplification mostly have nothing left to tell: the medians of those studies."""
+RACE_STARTS, ABLATION_STARTS = 9, 2
+"""After which race and, beside factorial trials, simplification mostly have nothing left to tell: medians."""
 TRIALS_PER_SETTING = 4
 """Of factorial trials, at the most."""
 CONTROLS = 0.2

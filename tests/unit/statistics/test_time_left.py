@@ -31,7 +31,7 @@ def test_response_times_follow_the_confirmation_where_a_generator_keeps_a_rate()
 
 
 def test_a_race_that_goes_on_is_expected_to_end_with_the_start_that_is_made():
-    assert QUICK.left_s("race", 1) == 3.0 + QUICK.left_s("simplify", 35 / 3 + 6)
+    assert QUICK.left_s("race", 1) == 3.0 + QUICK.left_s("simplify", 35 / 3 + 2)
 
 
 def test_stages_without_an_end_of_their_own_take_no_longer_than_their_plan():

@@ -41,7 +41,8 @@ PRICE_SHARE = 0.1
 """Of a line at the most, as a share of the gain: where there is little to gain, little things count."""
 
 IDLE_PRICES = 3.0
-"""Prices of a line that a setting has to bring which may be worth nothing. IDLEFIGURES"""
+"""Prices of a line that a setting has to bring which may be worth nothing.
+With 3 % of 55 claims on drawn servers 0.47 settings each do nothing, where it was 0.84, for 2 % of the gain."""
 SURE = 0.7
 """Probability that a setting is worth more than nothing from which on it stays, however little it brings."""
 NEGLIGIBLE = math.log(1.005)
