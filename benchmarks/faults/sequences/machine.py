@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
 
 from benchmarks.faults.sequences import look, strike, verdict
+from benchmarks.faults.sequences.look import State
 from benchmarks.faults.sequences.servers import NGINX, Tuned
 from benchmarks.faults.sequences.world import LASTING, STRANGER, Ended, World, open_world
 
@@ -24,7 +25,7 @@ HITS = st.none() | st.builds(
 )
 REPLACE = "[ ! -e {path} ] || cp -p {path} {path}.swp; echo '{line}' >> {path}.swp; mv {path}.swp {path}"
 REFUSED, INTERRUPTED = 2, 130
-LOST = "it has lost the originals"
+LOST, NOTHING = "it has lost the originals", "nothing was applied"
 Hit = Mapping[str, str] | None
 
 
@@ -46,6 +47,7 @@ class Sequences(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.has_failed = False
+        self.unbroken: State
         self._opened = open_world(
             self.template, self.tuned, is_local=self.is_local, systemd=self.has_systemd, cron=self.has_cron
         )
@@ -137,9 +139,9 @@ class Sequences(RuleBasedStateMachine):
                 "put back what is not in force",
                 ended,
             )
-            self.require(
-                "UNDO", not self._owns("apply"), "said that all is back, and the host says otherwise", ended
-            )
+            # Of an apply that was killed before it changed anything, its watchdog knows for a while.
+            is_given_back = not self._owns("apply") or NOTHING in ended.said
+            self.require("UNDO", is_given_back, "said that all is back, and the host says otherwise", ended)
         if "Nothing was changed" in ended.said:
             self.require(
                 "UNDO", verdict.fingerprint(self.world) == before, "said that nothing was changed", ended
@@ -222,6 +224,7 @@ class Sequences(RuleBasedStateMachine):
         if not self.world.is_broken:
             self.world.is_broken = True
             tuned = self.world.tuned
+            self.unbroken = self.world.truth[tuned.main]
             self.by_hand(f"echo '{tuned.broken}' >> {tuned.main}", tuned.main)
 
     @rule()
@@ -231,7 +234,14 @@ class Sequences(RuleBasedStateMachine):
             self.world.is_broken = False
             tuned = self.world.tuned
             if tuned.broken.encode() in self._content(tuned.main):
-                self.by_hand(f"sed -i '/^{tuned.broken}$/d' {tuned.main}", tuned.main)
+                self.note(f"by hand: the line is taken out of {tuned.main}")
+                self.world.sh(f"sed -i '/^{tuned.broken}$/d' {tuned.main}")
+                self.world.wrote(tuned.main)
+                if self._is_tuners(tuned.main):
+                    # Whoever takes his own edit back leaves the file to tuner.
+                    now = self.world.truth[tuned.main]
+                    self.world.truth[tuned.main] = replace(now, content=self.unbroken.content)
+                self.judge()
 
     @rule()
     @precondition(lambda self: self.world.is_touched and not self.world.is_full and not self.world.is_broken)
@@ -295,9 +305,9 @@ class Sequences(RuleBasedStateMachine):
         self.require("END", ended.code == 0 or "confirm" in ended.said, "does not give the host back", ended)
         for _ in range(12):
             ended = self.undo_by(controller="one", alias=0, hit=None, accept=True)
-            if "nothing was applied" in ended.said:
+            if NOTHING in ended.said:
                 break
-        self.require("END", "nothing was applied" in ended.said, "does not take back what was applied", ended)
+        self.require("END", NOTHING in ended.said, "does not take back what was applied", ended)
         self.judge(ended)
         there = verdict.fingerprint(self.world)
         free = {look.SETTING} if self.world.is_value_free else set[str]()
@@ -381,6 +391,12 @@ class Sequences(RuleBasedStateMachine):
 
     def _is_in_force(self) -> bool:
         return self.world.is_in_force(self.world.tuned.written)
+
+    def _is_tuners(self, path: str) -> bool:
+        """Whether what is there is what tuner wrote, and takes back."""
+        copies = [*look.copies_on(self.world.host), *look.copies_here(self.world.controllers)]
+        written = [each.written for each in copies if each.path == path and each.is_live]
+        return any(look.checksum(self._content(path)) in sums for sums in written)
 
     def _content(self, path: str) -> bytes:
         return (self.world.host.root / path[1:]).read_bytes()
