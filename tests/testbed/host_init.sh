@@ -8,8 +8,9 @@ name=$1 size=$2 disk=${3:-} first=${4:-}
 read -r pid _ </proc/self/stat
 
 if [ -n "$first" ]; then
-  # A group of its own: systemd would take the machine's processes for its own ones.
-  mkdir "/sys/fs/cgroup/testbed-$pid"
+  # A group of its own: systemd would take the machine's processes for its own ones. Tests that were killed may
+  # have left one of that name.
+  mkdir -p "/sys/fs/cgroup/testbed-$pid"
   echo 0 >"/sys/fs/cgroup/testbed-$pid/cgroup.procs"
 fi
 if [ -n "$disk" ]; then

@@ -213,7 +213,9 @@ class Sequences(RuleBasedStateMachine):
         self.by_hand(f"echo {value} > {look.SETTING}", look.SETTING)
 
     @rule()
-    @precondition(lambda self: self.world.is_touched)
+    @precondition(
+        lambda self: self.world.is_touched and not (self.world.is_broken and self.tuned.ends_when_broken)
+    )
     def reload(self) -> None:
         tuned = self.world.tuned
         self.by_hand(f"kill -{tuned.reload_by} $(cat {tuned.pid_file}) || true")

@@ -36,6 +36,8 @@ class Tuned:
     pid_file: str
     reload_by: str = "HUP"
     """The signal by which it reads its configuration again."""
+    ends_when_broken: bool = False
+    """Whether a reload with files that it refuses is its end."""
     broken: str = "this is no directive;"
     comment: str = "#"
     page: str = "/"
@@ -103,6 +105,7 @@ SERVERS: Mapping[str, Tuned] = {
         start="apache2ctl start",
         pid_file="/run/apache2/apache2.pid",
         reload_by="USR1",
+        ends_when_broken=True,
     ),
     "php-fpm": Tuned(
         spaces={"php-fpm": "php-fpm"},
@@ -119,6 +122,7 @@ SERVERS: Mapping[str, Tuned] = {
         start="php-fpm8.2 --daemonize",
         pid_file="/run/php/php8.2-fpm.pid",
         reload_by="USR2",
+        ends_when_broken=True,
         broken="this is no directive",
         comment=";",
         page="/page.php",
