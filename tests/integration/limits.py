@@ -74,14 +74,13 @@ def clients(host: TestHost, count: int, sent: bytes = PARTIAL, *, port: int = 80
 
 
 @contextmanager
-def load(
-    host: TestHost, *arguments: str, url: str = "/", port: int = 80, scheme: str = "http"
-) -> Iterator[None]:
+def load(host: TestHost, *arguments: str, url: str = "http://{}/") -> Iterator[None]:
     """Run wrk against a host in the background."""
-    argv = ["wrk", "-d", "30", *arguments, f"{scheme}://{host.address}:{port}{url}"]
-    with subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as running:
+    argv = ["wrk", "-d", "30", *arguments, url.format(host.address)]
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as running:
         try:
-            wait_until(lambda: has_connections(host))
+            wait_until(lambda: running.poll() is not None or has_connections(host))
+            assert running.poll() is None, running.stdout and running.stdout.read()
             yield
         finally:
             running.kill()
@@ -281,7 +280,7 @@ def little_memory(host: TestHost) -> Iterator[None]:
 
 @contextmanager
 def few_tasks(host: TestHost) -> Iterator[None]:
-    with group(host, "pids", max="45") as procs:
+    with group(host, "pids", max="70") as procs:
         start_in(host, procs, "apache2ctl", "start")
         host.wait_until_it_answers(80)
         with clients(host, 60):
@@ -307,7 +306,7 @@ def high_compression(host: TestHost) -> Iterator[None]:
     text = "".join(f"{number * 7919 % 100_003:x} " for number in range(60_000))
     (host.root / "var/www/html/big.txt").write_text(text)
     host.install_nginx()
-    with load(host, "-t", "1", "-c", "4", "-H", "Accept-Encoding: gzip", url="http://{}/big.txt"):
+    with load(host, "-t", "1", "-c", "32", "-H", "Accept-Encoding: gzip", url="http://{}/big.txt"):
         yield
 
 
@@ -315,13 +314,12 @@ def high_compression(host: TestHost) -> Iterator[None]:
 def no_tls_sessions(host: TestHost) -> Iterator[None]:
     make = ["openssl", "req", "-x509", "-newkey", "rsa:4096", "-nodes", "-subj", "/CN=web"]
     host.run([*make, "-keyout", "/etc/ssl/web.key", "-out", "/etc/ssl/web.pem"])
-    edit(host, NGINX, (r"^worker_processes .*", "worker_processes 1;"))
     (host.root / "etc/nginx/conf.d/tls.conf").write_text(
         "server { listen 443 ssl; ssl_certificate /etc/ssl/web.pem; ssl_certificate_key /etc/ssl/web.key;\n"
         "ssl_session_tickets off; root /var/www/html; }\n"
     )
     host.install_nginx()
-    with load(host, "-t", "1", "-c", "8", "-H", "Connection: close", url="https://{}/"):
+    with load(host, "-t", "1", "-c", "32", "-H", "Connection: close", url="https://{}/"):
         yield
 
 

@@ -82,3 +82,42 @@ def test_a_private_instance_needs_no_page(tmp_path: Path):
 
     assert done.returncode == 2
     assert "Leave it out" in done.stderr
+
+
+CROWD = """
+import socket
+held = []
+while True:
+    try:
+        held.append(socket.create_connection(("127.0.0.1", 80), timeout=1))
+        held[-1].sendall(b"GET / HTTP/1.1\\r\\n")
+    except OSError:
+        pass
+    del held[:-60]
+"""
+CROWDED = """
+ip link set lo up
+for place in /run /var/log /var/lib/nginx; do mount -t tmpfs tmpfs $place; done
+mkdir /var/log/nginx
+cp -a /etc/nginx own
+sed -i 's/worker_connections .*/worker_connections 20;/' own/nginx.conf
+mount --bind own /etc/nginx
+nginx
+python3 crowd.py & crowd=$!
+until grep -q 'worker_connections are not enough$' /var/log/nginx/error.log; do sleep 0.05; done
+kill $crowd
+"""
+
+
+def test_a_study_from_advice_tries_first_what_lifts_the_limit(tmp_path: Path):
+    (tmp_path / "crowd.py").write_text(CROWD)
+
+    done = run_apart(tmp_path, f"{CROWDED}\n{TUNER} init nginx --from-advice\n{TUNER} check nginx.yaml")
+
+    assert done.returncode == 0, done.stderr
+    assert "tried first: worker_connections" in done.stderr
+    study = (tmp_path / "nginx.yaml").read_text()
+    assert "mode: managed" in study
+    assert "constraints: [failure_rate <= 0.001 unlike default]" in study
+    assert '"worker_connections": {value: 4096, odds: 3, source: "tuner advise: ' in study
+    assert "# now: Connections of a worker: worker_connections 20" in study

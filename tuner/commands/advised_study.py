@@ -3,8 +3,9 @@
 import json
 from pathlib import Path
 
-from tuner.advice.findings import Advice
+from tuner.advice.findings import Advice, Level
 from tuner.advice.log_lines import quote_line
+from tuner.advice.rule_file import FAILS
 from tuner.campaign.prepare import prepare
 from tuner.commands.corpus import insert_lines, write_value
 from tuner.study import load_study
@@ -12,6 +13,10 @@ from tuner.study.folder import put_in_place
 
 ODDS = 3
 """Right three times out of four: what a proposal is trusted until it is measured."""
+
+AS_NOW = "constraints: [failure_rate <= default]"
+WITHOUT_FAILURES = "constraints: [failure_rate <= 0.001 unlike default]"
+"""Requests fail now: the default may do so, a winner may not."""
 
 
 def propose_advised(path: Path, advice: Advice) -> tuple[str, ...]:
@@ -36,5 +41,8 @@ def propose_advised(path: Path, advice: Advice) -> tuple[str, ...]:
                 hints[each.name] = [f"      {json.dumps(each.name)}: {{{fields}}}"]
     if hints:
         lines += ["  - hints:", *(line for of in hints.values() for line in of)]
-    put_in_place(path, insert_lines(path.read_text(encoding="utf-8"), lines).encode())
+    text = insert_lines(path.read_text(encoding="utf-8"), lines)
+    if any(each.level is Level.NOW and each.harm == FAILS for each in advice.findings):
+        text = text.replace(AS_NOW, WITHOUT_FAILURES)
+    put_in_place(path, text.encode())
     return tuple(hints)
