@@ -3,6 +3,7 @@
 import json
 import re
 import subprocess
+import time
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ from tests.e2e.command_line import TUNER
 from tests.integration.limits import SITUATIONS, Situation, busy, clients, limit
 from tests.integration.waiting import wait_until
 from tests.testbed.bed import Testbed
-from tests.testbed.host import TestHost
+from tests.testbed.host import TestHost, User
 
 
 def run_advise(*arguments: str) -> "subprocess.CompletedProcess[str]":
@@ -58,6 +59,27 @@ def test_a_worker_without_free_connections_is_named_first_and_a_healthy_server_i
     assert shown.returncode == 1
     assert "worker_connections 20 → 4,096 (/etc/nginx/nginx.conf:8)" in shown.stdout
     assert "tuner init nginx --from-advice && tuner run" in shown.stdout
+
+
+@pytest.mark.more
+def test_an_ordinary_user_is_told_what_could_not_be_read_of_a_long_and_hostile_log(own_bed: Testbed):
+    web = own_bed.add_host("web", user=User(name="deploy"))
+    web.install_nginx()
+    log = web.root / "var/log/nginx/error.log"
+    web.run(["truncate", "--size=10G", "/var/log/nginx/error.log"])
+    with log.open("a") as file:
+        file.write(
+            time.strftime("\n%Y/%m/%d %H:%M:%S [alert] 1#1: 20 worker_connections are not enough \x1b[2J\n")
+        )
+
+    limited = run_advise("nginx", "--host", web.ssh_url)
+    log.chmod(0o600)
+    blind = run_advise("nginx", "--host", web.ssh_url)
+
+    assert limited.returncode in {0, 1}, limited.stderr
+    assert "memory of its workers" in limited.stdout
+    assert "\x1b" not in limited.stdout
+    assert "its error log /var/log/nginx/error.log: it cannot be read" in blind.stdout
 
 
 @pytest.mark.more

@@ -152,12 +152,21 @@ def look_at_server(host: Host, server: RunningServer, before: ServerLook | None 
     groups = find_groups(host.read(PurePosixPath(f"/proc/{server.first.pid}/cgroup")).content or b"")
     paths += group_files(groups)
     look, at_s = host.look(paths), time.monotonic()
-    files = KnownFiles({path: look.read(path) for path in paths})
+    files = KnownFiles(_read_permitted(look, paths))
     queues = _read_queues(host, server)
     return ServerLook(
         files=files, groups=groups, queues=queues, at_s=at_s,
         page="" if before and not before.page else _ask_status(host, server, queues),
     )  # fmt: skip
+
+
+def _read_permitted(look: FileReader, paths: Iterable[PurePosixPath]) -> dict[PurePosixPath, FileState]:
+    """Read those files that this user may read."""
+    found: dict[PurePosixPath, FileState] = {}
+    for path in paths:
+        with suppress(TargetError):
+            found[path] = look.read(path)
+    return found
 
 
 def find_server_facts(
@@ -341,5 +350,5 @@ def _find_room(facts: ServerFacts, host: Host, log: PurePosixPath | None) -> Non
 def read_named_files(host: Host, names: Iterable[str]) -> Files:
     """Read those files that there are."""
     paths = tuple(map(PurePosixPath, names))
-    look = host.look(paths)
-    return {path: content for path in paths if (content := look.read(path).content) is not None}
+    states = _read_permitted(host.look(paths), paths)
+    return {path: state.content for path, state in states.items() if state.content is not None}
