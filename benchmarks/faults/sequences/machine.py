@@ -299,17 +299,10 @@ class Sequences(RuleBasedStateMachine):
         """Mend what others broke; then tuner must be able to give everything back, and to say so."""
         self.free_disk()
         self.mend()
-        for _ in range(2):
-            ended = self.restore_by(controller="one", alias=0, hit=None, accept=False)
-            if ended.code == 0:
-                break
-            ended = self.restore_by(controller="one", alias=0, hit=None, accept=True)
-        self.require("END", ended.code == 0 or "confirm" in ended.said, "does not give the host back", ended)
-        for _ in range(12):
-            ended = self.undo_by(controller="one", alias=0, hit=None, accept=True)
-            if NOTHING in ended.said:
-                break
-        self.require("END", NOTHING in ended.said, "does not take back what was applied", ended)
+        ended = self.give_back("one")
+        if any(self.world.controllers["two"].glob("*.journal")):
+            # What the host has lost, only whoever changed it knows.
+            ended = self.give_back("two")
         self.judge(ended)
         there = verdict.fingerprint(self.world)
         free = {look.SETTING} if self.world.is_value_free else set[str]()
@@ -319,6 +312,21 @@ class Sequences(RuleBasedStateMachine):
                     "END",
                     f"{path} is {there.get(path)}, and somebody else wrote {self.world.truth.get(path)}",
                 )
+
+    def give_back(self, controller: str) -> Ended:
+        """Let a controller restore the host, and take back all that was applied there."""
+        for _ in range(2):
+            ended = self.restore_by(controller=controller, alias=0, hit=None, accept=False)
+            if ended.code == 0:
+                break
+            ended = self.restore_by(controller=controller, alias=0, hit=None, accept=True)
+        self.require("END", ended.code == 0 or "confirm" in ended.said, "does not give the host back", ended)
+        for _ in range(12):
+            ended = self.undo_by(controller=controller, alias=0, hit=None, accept=True)
+            if NOTHING in ended.said:
+                break
+        self.require("END", NOTHING in ended.said, "does not take back what was applied", ended)
+        return ended
 
     # ------------------------------------------------------------------------------- helpers
     def run(self, *argv: str, controller: str, hit: Hit = None) -> Ended:
