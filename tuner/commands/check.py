@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tuner.campaign.pace import choose_window
 from tuner.campaign.prepare import Setup, prepare
@@ -19,6 +19,7 @@ from tuner.errors import TargetError, TrialFailed
 from tuner.hosts.conflicts import Conflict
 from tuner.hosts.disk_room import LogGrowth, measure_growth
 from tuner.interrupts import signals_interrupt
+from tuner.measure.calibrate import Calibration
 from tuner.measure.gates.load import AGAIN
 from tuner.measure.rounds import run_round
 from tuner.measure.unanswered import is_watched, patience_s
@@ -33,9 +34,6 @@ from tuner.study.lock import locked
 from tuner.study.objective import FAILURE_RATE, RELATIVE, UNLIKE_DEFAULT
 from tuner.study.presets import PRESETS, Plan
 from tuner.study.trust import name_programs, refuse_large_numbers, refuse_own_settings, refuse_untrusted
-
-if TYPE_CHECKING:
-    from tuner.measure.calibrate import Calibration
 
 MOST_FAILURES = 0.01
 MOST_WINDOWS = 3
@@ -75,7 +73,7 @@ class Findings:
     setup: Setup
     window: Window
     deploy_s: float
-    calibration: "Calibration | None" = None
+    calibration: Calibration | None = None
     sees_host: bool = False
     """Whether servers in a sandbox see the processes of the machine: see SEES_HOST."""
     preview: Preview | None = None

@@ -4,22 +4,19 @@ Nothing heavy is imported here before a page has to be made.
 """
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from tuner.commands.session import Reading
+from tuner.study import Study
 from tuner.study.cache import keep, look_up
 from tuner.study.digest import make_study_key
 from tuner.study.folder import require_own, write_file, write_named
-
-if TYPE_CHECKING:
-    from tuner.commands.session import Reading
-    from tuner.study import Study
 
 REPORT = "report.html"
 NAME = "page.html"
 """In the cache: the report itself may be anywhere, and is its reader's."""
 
 
-def find_page(settings: "Study") -> bytes | None:
+def find_page(settings: Study) -> bytes | None:
     """Return the page of a finished study as it would be made anew; None where it has to be.
 
     Raises:
@@ -30,7 +27,7 @@ def find_page(settings: "Study") -> bytes | None:
     return None if key is None else look_up(settings.folder, NAME, key)
 
 
-def make_page(reading: "Reading") -> bytes:
+def make_page(reading: Reading) -> bytes:
     """Make the page of a study with its sweeps and load curves."""
     from tuner.report.curve import read_curves
     from tuner.report.page import render_report
@@ -42,7 +39,7 @@ def make_page(reading: "Reading") -> bytes:
     return render_report(reading.summary, sweeps, curves).encode(errors="replace")
 
 
-def keep_page(reading: "Reading", page: bytes) -> None:
+def keep_page(reading: Reading, page: bytes) -> None:
     """Keep the page of a study that is finished: others change from one start to the next.
 
     Of one whose file was edited none is kept: who asks for it is told so each time.
@@ -53,7 +50,7 @@ def keep_page(reading: "Reading", page: bytes) -> None:
         keep(reading.settings.folder, NAME, key, page)
 
 
-def write_page(settings: "Study", page: bytes, output: Path | None) -> Path:
+def write_page(settings: Study, page: bytes, output: Path | None) -> Path:
     """Write a page; beside the study by default.
 
     Raises:

@@ -8,7 +8,6 @@ known here by name.
 
 from collections.abc import Mapping
 from difflib import get_close_matches
-from typing import TYPE_CHECKING
 
 from tuner.errors import UsageError
 from tuner.export.boot_files import are_boot_files, export_boot_files
@@ -22,9 +21,7 @@ from tuner.export.rendered import Rendered, render_both
 from tuner.export.rewritten import Rewritten, export_rewritten
 from tuner.export.stored import differences_from_json, differences_to_json
 from tuner.plugins import Kind, adapter_names
-
-if TYPE_CHECKING:
-    from tuner.report.summary import Summary
+from tuner.report.summary import Summary
 
 __all__ = [
     "JSON",
@@ -46,9 +43,7 @@ JSON = "json"
 """The format that holds all settings of a study, whatever its servers."""
 
 
-def export(
-    summary: "Summary", name: str, *, rendered: "Mapping[str, Rendered | Rewritten]"
-) -> dict[str, bytes]:
+def export(summary: Summary, name: str, *, rendered: Mapping[str, Rendered | Rewritten]) -> dict[str, bytes]:
     """Write the winner in one format, with its undo; file name, which may lie in a folder, → content.
 
     Args:
@@ -80,7 +75,7 @@ def export(
     return _export_server(summary, name, rendered[name])
 
 
-def _export_server(summary: "Summary", server: str, found: Rendered | Rewritten) -> dict[str, bytes]:
+def _export_server(summary: Summary, server: str, found: Rendered | Rewritten) -> dict[str, bytes]:
     """Write one server's files in the form that fits them."""
     if isinstance(found, Rewritten):
         if are_kernel_settings(found.after):
@@ -98,7 +93,7 @@ def _export_server(summary: "Summary", server: str, found: Rendered | Rewritten)
     return export_listing(summary, server, found)
 
 
-def without_winner(summary: "Summary", purpose: str) -> UsageError:
+def without_winner(summary: Summary, purpose: str) -> UsageError:
     """Return the error of a study whose winner was asked for, to do this with it, and which has none."""
     what_next = (
         "Nothing is proven to beat the default; `tuner show` says what was found."
@@ -110,7 +105,7 @@ def without_winner(summary: "Summary", purpose: str) -> UsageError:
     )
 
 
-def refuse_less_capacity(summary: "Summary", purpose: str) -> None:
+def refuse_less_capacity(summary: Summary, purpose: str) -> None:
     """Raise UsageError for a winner that holds less than the default, unless the study allows it."""
     if summary.is_held_back:
         raise UsageError(
@@ -120,7 +115,7 @@ def refuse_less_capacity(summary: "Summary", purpose: str) -> None:
         )
 
 
-def formats_of(rendered: "Mapping[str, Rendered | Rewritten]") -> tuple[str, ...]:
+def formats_of(rendered: Mapping[str, Rendered | Rewritten]) -> tuple[str, ...]:
     """Return the formats that are written when a study of these servers is finished."""
     return (*rendered, JSON)
 

@@ -7,13 +7,10 @@ import re
 from collections.abc import Mapping
 from pathlib import PurePosixPath
 from types import MappingProxyType
-from typing import TYPE_CHECKING
 
 from tuner.export.provenance import describe_by_hand, write_head
 from tuner.ports import Files
-
-if TYPE_CHECKING:
-    from tuner.report.summary import Summary
+from tuner.report.summary import Summary
 
 ROOT = PurePosixPath("/sys")
 CARDS = ROOT / "class/net"
@@ -26,7 +23,7 @@ def are_boot_files(files: Files) -> bool:
 
 
 def export_boot_files(
-    summary: "Summary",
+    summary: Summary,
     before: Files,
     after: Files,
     *,

@@ -2,18 +2,15 @@
 
 import shlex
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING
 
 from tuner.export.lowered import describe_lowered
 from tuner.export.provenance import comment, write_head
 from tuner.export.rendered import SITE, Rendered
 from tuner.ports import DropIn, Files
-
-if TYPE_CHECKING:
-    from tuner.report.summary import Summary
+from tuner.report.summary import Summary
 
 
-def export_drop_in(summary: "Summary", server: str, rendered: Rendered, drop_in: DropIn) -> dict[str, bytes]:
+def export_drop_in(summary: Summary, server: str, rendered: Rendered, drop_in: DropIn) -> dict[str, bytes]:
     """Write the directives that differ as one file at server level, and the script that takes it away."""
     name, undo = f"tuner-{server}.conf", f"tuner-{server}-undo.sh"
     before, after = read_files(rendered.default), read_files(rendered.winner)
@@ -51,7 +48,7 @@ def is_private(line: str, rendered: Rendered) -> bool:
     return str(SITE.directory) in line or (backend is not None and backend.address in line)
 
 
-def write_undo(summary: "Summary", path: PurePosixPath, drop_in: DropIn) -> bytes:
+def write_undo(summary: Summary, path: PurePosixPath, drop_in: DropIn) -> bytes:
     """Write the commands that take the file away."""
     return (
         "#!/bin/sh\n"

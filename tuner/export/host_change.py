@@ -9,7 +9,6 @@ import stat
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING
 
 from tuner.deploy.systemd_limits import touches_units
 from tuner.errors import UsageError
@@ -19,9 +18,7 @@ from tuner.export.provenance import describe_by_hand, write_head
 from tuner.export.rendered import Rendered
 from tuner.export.rewritten import NEW_MODE, Rewritten, refuse_strange
 from tuner.ports import Argv
-
-if TYPE_CHECKING:
-    from tuner.report.summary import Summary
+from tuner.report.summary import Summary
 
 SYSCTL_FILE = PurePosixPath("/etc/sysctl.d") / kernel_settings.NAME
 TMPFILES_FILE = PurePosixPath("/etc/tmpfiles.d") / boot_files.NAME
@@ -130,7 +127,7 @@ def _lasting_lines(settings: Iterable[SettingChange]) -> Mapping[PurePosixPath, 
     return lines
 
 
-def find_change(summary: "Summary", differences: Mapping[str, Rendered | Rewritten]) -> HostChange:
+def find_change(summary: Summary, differences: Mapping[str, Rendered | Rewritten]) -> HostChange:
     """Return what the winner changes on the host, of all servers together.
 
     Raises:
@@ -193,7 +190,7 @@ def _is_setting(path: PurePosixPath) -> bool:
     return path.is_relative_to(kernel_settings.ROOT) or path.is_relative_to(boot_files.ROOT)
 
 
-def _may_reload(summary: "Summary", server: str, rewritten: Rewritten) -> bool:
+def _may_reload(summary: Summary, server: str, rewritten: Rewritten) -> bool:
     """Return whether every changed setting of a server says that a reload is enough, and its service can."""
     if rewritten.service is None or rewritten.service.reload is None or summary.winner is None:
         return False
@@ -210,6 +207,6 @@ def _describe_rendered(differences: Mapping[str, Rendered | Rewritten]) -> Itera
             yield f"{server} is not changed here{reason}; see --format {server}"
 
 
-def describe_change(summary: "Summary", change: HostChange, *more: str) -> str:
+def describe_change(summary: Summary, change: HostChange, *more: str) -> str:
     """Return the head of a file: where the settings come from, how it is used, what else has to be done."""
     return write_head(summary, *more, *change.notes)

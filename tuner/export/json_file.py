@@ -1,20 +1,18 @@
 """Everything that is needed to apply the winner by other means: tuner.json, and tuner-undo.json."""
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from tuner.explain.explanation import Worth
 from tuner.export.provenance import explained_lines
 from tuner.ports import Config
 from tuner.report.conclusions import say_worth
+from tuner.report.summary import Summary
 from tuner.report.summary_json import age_json
 from tuner.report.wording import say_gain
 
-if TYPE_CHECKING:
-    from tuner.explain.explanation import Worth
-    from tuner.report.summary import Summary
 
-
-def export_json(summary: "Summary") -> dict[str, bytes]:
+def export_json(summary: Summary) -> dict[str, bytes]:
     """Write the changed settings by server, and the same with the default's values."""
     changes = summary.space.changes(summary.winner.config, derived=True) if summary.winner else {}
     new = {name: value for name, (_, value) in changes.items()}
@@ -25,7 +23,7 @@ def export_json(summary: "Summary") -> dict[str, bytes]:
     }
 
 
-def describe(summary: "Summary") -> dict[str, Any]:
+def describe(summary: Summary) -> dict[str, Any]:
     """Return where the settings come from: study, load, host, versions, gain and capacity."""
     fingerprint, gain = summary.fingerprint, summary.gain
     return {
@@ -59,11 +57,11 @@ def describe(summary: "Summary") -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _describe_worth(worth: "Worth") -> dict[str, Any]:
+def _describe_worth(worth: Worth) -> dict[str, Any]:
     return {"ratio": worth.ratio, "low": worth.low, "high": worth.high, "text": say_worth(worth)}
 
 
-def by_server(summary: "Summary", values: Config) -> dict[str, Config]:
+def by_server(summary: Summary, values: Config) -> dict[str, Config]:
     """Group settings by the server that they are written to; what only the space reckons with is left out."""
     servers = dict.fromkeys(summary.space.server_of(name) for name in values)
     written = {server: summary.space.for_server(values, server) for server in servers}

@@ -3,14 +3,11 @@
 from collections.abc import Mapping
 from pathlib import PurePosixPath
 from types import MappingProxyType
-from typing import TYPE_CHECKING
 
 from tuner.export.lowered import Lowered, describe_lowered
 from tuner.export.provenance import describe_by_hand, write_head
 from tuner.ports import Files
-
-if TYPE_CHECKING:
-    from tuner.report.summary import Summary
+from tuner.report.summary import Summary
 
 ROOT = PurePosixPath("/proc/sys")
 NAME, UNDO = "99-tuner.conf", "tuner-sysctl-undo.conf"
@@ -22,7 +19,7 @@ def are_kernel_settings(files: Files) -> bool:
 
 
 def export_kernel_settings(
-    summary: "Summary",
+    summary: Summary,
     before: Files,
     after: Files,
     *,

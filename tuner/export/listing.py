@@ -5,17 +5,14 @@ Which lines belong together is read off the indentation, so no syntax of a serve
 
 from collections.abc import Iterator, Sequence
 from difflib import SequenceMatcher
-from typing import TYPE_CHECKING
 
 from tuner.export.lowered import describe_lowered
 from tuner.export.provenance import comment, describe_origin
 from tuner.export.rendered import SITE, Rendered
-
-if TYPE_CHECKING:
-    from tuner.report.summary import Summary
+from tuner.report.summary import Summary
 
 
-def export_listing(summary: "Summary", server: str, rendered: Rendered) -> dict[str, bytes]:
+def export_listing(summary: Summary, server: str, rendered: Rendered) -> dict[str, bytes]:
     """Write the lines that differ between the default and the winner, each within its sections."""
     lines = list(_list_files(rendered))
     if not lines:

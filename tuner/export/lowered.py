@@ -5,20 +5,17 @@ than the 768 of the package and less than the 4,096 that are installed.
 """
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 from tuner.errors import UsageError
 from tuner.ports import Config, Scalar
+from tuner.space import Space
 from tuner.space.rules import MEMORY
-
-if TYPE_CHECKING:
-    from tuner.space import Space
 
 Lowered = Mapping[str, tuple[Scalar, Scalar]]
 """Setting → what is installed and what the winner has."""
 
 
-def keep_limits(space: "Space", config: Config, installed: Config) -> Config:
+def keep_limits(space: Space, config: Config, installed: Config) -> Config:
     """Leave out limits that are installed higher: what follows from the winner is the least that it needs."""
     limits = {each.name for each in space.derived if each.is_limit}
     return {
@@ -28,7 +25,7 @@ def keep_limits(space: "Space", config: Config, installed: Config) -> Config:
     }
 
 
-def find_lowered(space: "Space", config: Config, installed: Config) -> Lowered:
+def find_lowered(space: Space, config: Config, installed: Config) -> Lowered:
     """Find the settings with which the server holds less than with what is installed.
 
     Args:
@@ -51,7 +48,7 @@ def find_lowered(space: "Space", config: Config, installed: Config) -> Lowered:
     return found
 
 
-def describe_lowered(space: "Space", lowered: Lowered) -> list[str]:
+def describe_lowered(space: Space, lowered: Lowered) -> list[str]:
     """Return a line for each setting that is lowered."""
     return [
         f"lowers what is installed: {name} {space.show(name, before)} → {space.show(name, after)}"
@@ -64,7 +61,7 @@ def _is_lower(value: Scalar, installed: Scalar | None) -> bool:
     return not is_text and float(value) < float(installed or 0)
 
 
-def _count_held(space: "Space", values: Config) -> dict[tuple[str, str], int | float]:
+def _count_held(space: Space, values: Config) -> dict[tuple[str, str], int | float]:
     """Return what servers hold at once with these values; nothing where they cannot be together."""
     free = space.open()
     try:

@@ -8,7 +8,7 @@ there may reach the storage.
 import datetime as dt
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import optuna
 from optuna.distributions import (
@@ -23,12 +23,9 @@ from optuna.trial import FrozenTrial, TrialState, create_trial
 
 from tuner.ports import Scalar
 from tuner.records import Role, Start, State
-from tuner.report.summary import gather_arm
+from tuner.report.summary import Summary, gather_arm
 from tuner.report.terminal import headline
 from tuner.study.objective import METRICS, Constraint, slacks
-
-if TYPE_CHECKING:
-    from tuner.report.summary import Summary
 
 SPEEDUP = "speedup"
 FEASIBILITY = "constraints"
@@ -39,7 +36,7 @@ STATES = {
 }  # fmt: skip
 
 
-def copy_as_optuna(summary: "Summary", constraints: Sequence[Constraint]) -> InMemoryStorage:
+def copy_as_optuna(summary: Summary, constraints: Sequence[Constraint]) -> InMemoryStorage:
     """Return a storage with one study, in which every start under the study's own load is a trial.
 
     The first objective is the speedup, relative to the default at that time; the second of a study that has
@@ -65,7 +62,7 @@ def copy_as_optuna(summary: "Summary", constraints: Sequence[Constraint]) -> InM
     return storage
 
 
-def _describe(summary: "Summary") -> dict[str, str]:
+def _describe(summary: Summary) -> dict[str, str]:
     return {
         "result": headline(summary).plain, "state": summary.state, "objective": summary.objective,
         "constraints": ", ".join(summary.constraints), "workload": summary.workload,
@@ -94,7 +91,7 @@ def _plain(value: Scalar) -> str:
 
 
 def _as_trial(
-    summary: "Summary", start: Start, laid_out: Mapping[str, BaseDistribution], slack: Mapping[str, float]
+    summary: Summary, start: Start, laid_out: Mapping[str, BaseDistribution], slack: Mapping[str, float]
 ) -> FrozenTrial:
     params = dict(_params(start, laid_out))
     values = list(_values(summary, start))
@@ -130,14 +127,14 @@ def _params(start: Start, laid_out: Mapping[str, BaseDistribution]) -> Iterator[
             yield name, _plain(value) if isinstance(distribution, CategoricalDistribution) else value
 
 
-def _values(summary: "Summary", start: Start) -> Iterator[float | None]:
+def _values(summary: Summary, start: Start) -> Iterator[float | None]:
     speedup = summary.speedups.get(start.number)
     yield None if speedup is None else speedup.ratio
     if summary.cost:
         yield METRICS[summary.cost](start)
 
 
-def _attributes(summary: "Summary", start: Start) -> Iterator[tuple[str, Any]]:
+def _attributes(summary: Summary, start: Start) -> Iterator[tuple[str, Any]]:
     arm = gather_arm(start.config, [start])
     speedup = summary.speedups.get(start.number)
     yield from (("start", start.number), ("role", start.role.value), ("arm", start.arm or None))

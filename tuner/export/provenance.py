@@ -1,18 +1,15 @@
 """Comment lines about where exported settings come from."""
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
+from tuner.explain.explanation import Line
 from tuner.report.conclusions import say_worth
 from tuner.report.rows import describe_growth, describe_tail
+from tuner.report.summary import Summary
 from tuner.report.wording import make_printable, say_age, say_gain, say_metric, say_speedup, say_trend
 
-if TYPE_CHECKING:
-    from tuner.explain.explanation import Line
-    from tuner.report.summary import Summary
 
-
-def describe_origin(summary: "Summary") -> tuple[str, ...]:
+def describe_origin(summary: Summary) -> tuple[str, ...]:
     """Return lines about which study found the settings, on what, and what they are worth."""
     fingerprint = summary.fingerprint
     versions = ", ".join(f"{name} {version}".strip() for name, version in fingerprint.servers.items())
@@ -38,7 +35,7 @@ def describe_origin(summary: "Summary") -> tuple[str, ...]:
     return tuple(make_printable(line) for line in lines)
 
 
-def describe_capacity(summary: "Summary") -> list[str]:
+def describe_capacity(summary: Summary) -> list[str]:
     """Return lines about what every server holds at once by default, and with the winner."""
     default = summary.space.describe_capacity(summary.default.config)
     winner = summary.space.describe_capacity(summary.winner.config) if summary.winner else {}
@@ -50,7 +47,7 @@ def describe_capacity(summary: "Summary") -> list[str]:
     return lines + [f"LESS CAPACITY than the default: {lack}" for lack in summary.lacks]
 
 
-def describe_candidate(summary: "Summary") -> list[str]:
+def describe_candidate(summary: Summary) -> list[str]:
     """Return a line that marks what is no winner, with the reason."""
     found = summary.found
     if found is None:
@@ -59,7 +56,7 @@ def describe_candidate(summary: "Summary") -> list[str]:
     return [f"CANDIDATE, NOT A WINNER: {say_speedup(found.speedup)} by estimate, not shipped: {reason}"]
 
 
-def describe_gain(summary: "Summary") -> str:
+def describe_gain(summary: Summary) -> str:
     """Return what the settings are worth, and whether that is proven."""
     if summary.gain is None:
         return f"gain: not confirmed{_describe_pick(summary)}"
@@ -70,7 +67,7 @@ def describe_gain(summary: "Summary") -> str:
     return f"gain: {say_gain(summary.gain)}{claim}: {of_what}"
 
 
-def describe_age(summary: "Summary") -> list[str]:
+def describe_age(summary: Summary) -> list[str]:
     """Return lines about the seconds under load for which the gain holds."""
     if summary.gain is None or summary.gain.age is None:
         return []
@@ -78,7 +75,7 @@ def describe_age(summary: "Summary") -> list[str]:
     return [f"gain: {say_age(summary.gain.age)}", *([f"WARNING: {trend}"] if trend else [])]
 
 
-def describe_worths(summary: "Summary") -> list[str]:
+def describe_worths(summary: Summary) -> list[str]:
     """Return a line for each changed setting: its values, and what it is worth with its 95 % interval.
 
     What follows from other settings has no worth of its own, and says so.
@@ -99,14 +96,14 @@ def describe_worths(summary: "Summary") -> list[str]:
     ]
 
 
-def explained_lines(summary: "Summary") -> "Sequence[Line]":
+def explained_lines(summary: Summary) -> Sequence[Line]:
     """Return what is known of each line: by the explanation of the confirmed winner, of no other choice."""
     if summary.explanation is None or summary.gain is None:
         return ()
     return summary.explanation.lines
 
 
-def _describe_pick(summary: "Summary") -> str:
+def _describe_pick(summary: Summary) -> str:
     """Return what a picked choice was worth in the search; nothing for what is no such choice."""
     if summary.winner is None or summary.cost is None:
         return ""
@@ -120,7 +117,7 @@ def _describe_pick(summary: "Summary") -> str:
     return ""
 
 
-def describe_by_hand(summary: "Summary", refused: Mapping[str, str]) -> list[str]:
+def describe_by_hand(summary: Summary, refused: Mapping[str, str]) -> list[str]:
     """Return lines about settings of the winner that an export does not hold, by name with the reason."""
     if not refused or summary.winner is None:
         return []
@@ -133,7 +130,7 @@ def describe_by_hand(summary: "Summary", refused: Mapping[str, str]) -> list[str
     ]
 
 
-def write_head(summary: "Summary", *more: str) -> str:
+def write_head(summary: Summary, *more: str) -> str:
     """Return the head of a file in which # begins a comment: where the settings come from, and what else."""
     return comment(*describe_origin(summary), *more)
 

@@ -3,14 +3,11 @@
 from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
 from types import MappingProxyType
-from typing import TYPE_CHECKING
 
 from tuner.export.lowered import Lowered, find_lowered, keep_limits
 from tuner.export.rewritten import Rewritten
 from tuner.ports import Config, DropIn, Facts, Files, PrivateServer, Site, Upstream
-
-if TYPE_CHECKING:
-    from tuner.space import Space
+from tuner.space import Space
 
 SITE = Site(
     directory=PurePosixPath("/run/tuner-export"), document_root=PurePosixPath("/run/tuner-export/content")
@@ -37,7 +34,7 @@ class Rendered:
 
 def render_both(
     server: PrivateServer,
-    space: "Space",
+    space: Space,
     winner: Config,
     facts: Facts,
     *,

@@ -1,11 +1,11 @@
 """The result of a study as Markdown for a pull request, and all its starts as CSV for a spreadsheet."""
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from tuner.export.provenance import describe_origin
+from tuner.records import Start
 from tuner.report.rows import arm_rows, change_rows
-from tuner.report.summary import gather_arm
+from tuner.report.summary import Summary, gather_arm
 from tuner.report.tables import (
     escape_markdown,
     join_markdown,
@@ -16,10 +16,6 @@ from tuner.report.tables import (
 )
 from tuner.report.terminal import headline
 
-if TYPE_CHECKING:
-    from tuner.records import Start
-    from tuner.report.summary import Summary
-
 OF_START = (
     "number", "role", "state", "arm", "block", "speedup", "low", "high", "goodput_rps", "latency_p99_ms",
     "failures", "requests", "failed",
@@ -27,7 +23,7 @@ OF_START = (
 """Columns of the CSV before those of the settings; rates are medians over the windows that count."""
 
 
-def result_as_markdown(summary: "Summary") -> str:
+def result_as_markdown(summary: Summary) -> str:
     """Return verdict, both sides, changed settings and where they come from, as Markdown."""
     head, *sides = arm_rows(summary)
     title = "winner" if summary.winner is not None else "best so far"
@@ -41,7 +37,7 @@ def result_as_markdown(summary: "Summary") -> str:
     )
 
 
-def starts_as_csv(summary: "Summary") -> str:
+def starts_as_csv(summary: Summary) -> str:
     """Return a line for each start, with what it gave and all its settings."""
     settings = list(dict.fromkeys(name for start in summary.starts for name in start.config))
     rows = (
@@ -51,7 +47,7 @@ def starts_as_csv(summary: "Summary") -> str:
     return write_csv((*OF_START, *settings), rows)
 
 
-def _describe(summary: "Summary", start: "Start") -> Iterator[object]:
+def _describe(summary: Summary, start: Start) -> Iterator[object]:
     arm = gather_arm(start.config, [start])
     speedup = summary.speedups.get(start.number)
     yield from (start.number, start.role.value, start.state.value, start.arm, start.block)

@@ -11,7 +11,6 @@ import stat
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING
 
 from tuner.deploy.systemd_limits import RELOAD, UNITS, touches_units
 from tuner.errors import TargetError
@@ -19,10 +18,8 @@ from tuner.export.lowered import Lowered, describe_lowered
 from tuner.export.patches import make_patch
 from tuner.export.provenance import describe_by_hand, write_head
 from tuner.ports import Argv, Files, Service
+from tuner.report.summary import Summary
 from tuner.report.wording import make_printable
-
-if TYPE_CHECKING:
-    from tuner.report.summary import Summary
 
 ROOT = PurePosixPath("/")
 ONE_TO_ONE = "latin-1"
@@ -55,7 +52,7 @@ class Rewritten:
         return frozenset(path for path in self.before if not self.modes.get(path, NEW_MODE) & stat.S_IROTH)
 
 
-def export_rewritten(summary: "Summary", server: str, rewritten: Rewritten) -> dict[str, bytes]:
+def export_rewritten(summary: Summary, server: str, rewritten: Rewritten) -> dict[str, bytes]:
     """Write the patch and its undo; nothing when no file differs."""
     after = {path: each for path, each in rewritten.after.items() if rewritten.before.get(path) != each}
     if not after:
@@ -101,7 +98,7 @@ def _apply_patch(name: str, rewritten: Rewritten, after: Files) -> str:
     return " && ".join(filter(None, steps))
 
 
-def _write_undo(summary: "Summary", name: str, rewritten: Rewritten, after: Files) -> bytes:
+def _write_undo(summary: Summary, name: str, rewritten: Rewritten, after: Files) -> bytes:
     """Write the commands that put changed files back and take added ones away."""
     before = {path: rewritten.before[path] for path in after if path in rewritten.before}
     added = [path for path in after if path not in before]

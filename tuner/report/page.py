@@ -1,12 +1,17 @@
 """The report: one self-contained HTML page, the same bytes for the same summary."""
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from tuner.records import Role, State
+from tuner.report.curve import Curve
+from tuner.report.figures.bars import BarChart
+from tuner.report.figures.drawing import Chart
 from tuner.report.markup import embed, render_page
 from tuner.report.rows import TABLES, Row, describe_growth, describe_limit, describe_rates, describe_tail
+from tuner.report.summary import Summary
+from tuner.report.sweep import Sweep
 from tuner.report.wording import (
     NOTHING_BETTER,
     capitalize,
@@ -19,17 +24,7 @@ from tuner.report.wording import (
     say_speedup,
     say_trend,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from tuner.report.curve import Curve
-    from tuner.report.figures.bars import BarChart
-    from tuner.report.figures.drawing import Chart
-    from tuner.report.summary import Summary
-    from tuner.report.sweep import Sweep
-    from tuner.statistics.age import Age
-
+from tuner.statistics.age import Age
 
 STATES = (State.COMPLETE, State.PRUNED, State.FAILED, State.INVALID, State.RUNNING)
 
@@ -44,7 +39,7 @@ class Headline:
     text: str
 
 
-def render_report(summary: "Summary", sweeps: "Sequence[Sweep]" = (), curves: "Sequence[Curve]" = ()) -> str:
+def render_report(summary: Summary, sweeps: Sequence[Sweep] = (), curves: Sequence[Curve] = ()) -> str:
     """Render the page, with the study's sweeps and load curves. What draws is imported here alone."""
     from tuner.report.curve.page import show_curve
     from tuner.report.figures.setting_figures import draw_slices
@@ -67,7 +62,7 @@ def render_report(summary: "Summary", sweeps: "Sequence[Sweep]" = (), curves: "S
     )  # fmt: skip
 
 
-def describe_verdict(summary: "Summary") -> Headline:
+def describe_verdict(summary: Summary) -> Headline:
     """Return how the study ended, or how far it is."""
     gain = summary.gain
     if gain is not None and gain.verdict == "improved":
@@ -101,7 +96,7 @@ def describe_verdict(summary: "Summary") -> Headline:
     )
 
 
-def _describe_no_winner(summary: "Summary") -> Headline:
+def _describe_no_winner(summary: Summary) -> Headline:
     found = summary.found
     if found is None:
         return Headline(
@@ -114,19 +109,19 @@ def _describe_no_winner(summary: "Summary") -> Headline:
     )  # fmt: skip
 
 
-def _say_across(summary: "Summary") -> str:
+def _say_across(summary: Summary) -> str:
     """Return what counts of several loads and hosts, in brackets; nothing for one of each."""
     said = ", ".join(filter(None, (summary.across, summary.across_hosts)))
     return f" ({said})" if said else ""
 
 
-def describe_age(age: "Age | None", side: str = "winner") -> str:
+def describe_age(age: Age | None, side: str = "winner") -> str:
     """Return for which seconds under load the gain holds, with a warning when it moves with them."""
     sentences = (say_age(age), say_trend(age, ("default", side)))
     return " ".join(f"{capitalize(each)}." for each in sentences if each)
 
 
-def describe_trends(age: "Age | None", side: str = "winner") -> str:
+def describe_trends(age: Age | None, side: str = "winner") -> str:
     """Return what changes between the youngest windows and the oldest; empty when no start has two."""
     if age is None:
         return ""
@@ -135,14 +130,14 @@ def describe_trends(age: "Age | None", side: str = "winner") -> str:
     return f"From the youngest windows to the oldest: {'; '.join(moved)}." if moved else ""
 
 
-def _say_end(summary: "Summary") -> str:
+def _say_end(summary: Summary) -> str:
     """Return why a study ended without a winner, but for what the headline says."""
     known = summary.is_too_noisy or summary.stop_reason.startswith(NOTHING_BETTER)
     said = "" if known else f"{capitalize(summary.stop_reason or 'the study is finished')}. "
     return said + (f"{summary.reason} " if summary.reason else "")
 
 
-def draw_figures(summary: "Summary") -> dict[str, "Chart | BarChart | None"]:
+def draw_figures(summary: Summary) -> dict[str, Chart | BarChart | None]:
     """Draw every figure for which there is something to show; the others are None."""
     from tuner.report.explanation.figures import draw_costs, draw_others, draw_worths
     from tuner.report.figures import setting_figures, start_figures
@@ -159,7 +154,7 @@ def draw_figures(summary: "Summary") -> dict[str, "Chart | BarChart | None"]:
     }
 
 
-def count_starts(summary: "Summary") -> list[Row]:
+def count_starts(summary: Summary) -> list[Row]:
     """Count starts by role (rows) and state (columns of the page's table)."""
     counts = Counter((start.role, start.state) for start in summary.starts)
     return [

@@ -5,7 +5,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from statistics import fmean, median
-from typing import TYPE_CHECKING
 
 from tuner.campaign.stages.confirm import read_gain
 from tuner.campaign.stages.fixed_rate import LatencyClaim, read_latency
@@ -24,10 +23,13 @@ from tuner.records.latency import merge
 from tuner.report.conclusions import conclude
 from tuner.report.reasons import explain_gain, explain_no_winner, explain_spoiled
 from tuner.report.wording import capitalize
+from tuner.space import Space
 from tuner.statistics.confirmation.other_loads import OtherLoads
+from tuner.statistics.confirmation.paired_gain import Gain
 from tuner.statistics.control_level import Speedup
 from tuner.statistics.feasibility import Assessment, Feasibility, judge_feasibility
 from tuner.statistics.mechanism import Mechanism, compare_mechanisms
+from tuner.statistics.noise import Noise
 from tuner.statistics.pareto import Choice, find_front
 from tuner.statistics.posterior import estimate_gain
 from tuner.statistics.ranking import (
@@ -39,6 +41,7 @@ from tuner.statistics.ranking import (
     follow_incumbent,
     rank,
 )
+from tuner.study import Study
 from tuner.study.facts import (
     CONFIRMATION,
     EXPECTED_GAINS,
@@ -50,13 +53,7 @@ from tuner.study.facts import (
     VERDICT,
     Refusal,
 )
-
-if TYPE_CHECKING:
-    from tuner.space import Space
-    from tuner.statistics.confirmation.paired_gain import Gain
-    from tuner.statistics.noise import Noise
-    from tuner.study import Study
-    from tuner.study.storage import Storage
+from tuner.study.storage import Storage
 
 P99 = 0.99
 SHOWN_QUANTILES = {"p50": 0.5, "p90": 0.9, "p99": P99}
@@ -112,7 +109,7 @@ class LoadSides:
     """The default under this load."""
     winner: Arm | None
     """The winner under this load; None until one is confirmed."""
-    gain: "Gain | None"
+    gain: Gain | None
     """Ratio of the winner to the default under this load; None without a winner."""
 
 
@@ -126,7 +123,7 @@ class HostSides:
     """The default on this host."""
     winner: Arm | None
     """The winner on this host; None until one is confirmed."""
-    gain: "Gain | None"
+    gain: Gain | None
     """Ratio of the winner to the default on this host; None without a winner."""
     is_worst: bool
     """Whether the winner gives least there."""
@@ -152,7 +149,7 @@ class Comparison:
     """The first configuration, as its trials measured it."""
     second: Arm
     """The second configuration, likewise."""
-    gain: "Gain"
+    gain: Gain
     """Ratio of the second to the first, with its 95 % interval."""
     reason: str = ""
     """Why the verdict is not "improved"; empty when it is."""
@@ -184,11 +181,11 @@ class Summary:
     """The bounds of the study, as its file says them."""
     fingerprint: Fingerprint
     """The machine and the programs that it was measured on."""
-    space: "Space"
+    space: Space
     """What is tuned, with ranges, defaults and reasons."""
     starts: tuple[Start, ...]
     """Every trial, in the order in which they began."""
-    noise: "Noise"
+    noise: Noise
     """How much trials of one configuration scatter."""
     speedups: Mapping[int, Speedup]
     """Trial number → its metric relative to the baseline at that time."""
@@ -198,7 +195,7 @@ class Summary:
     """Best feasible configuration so far by posterior mean."""
     winner: Arm | None
     """The confirmed configuration; None until the confirmation is complete."""
-    gain: "Gain | None"
+    gain: Gain | None
     """Ratio of the winner to the default, with its 95 % interval; None until it is confirmed."""
     changes: Mapping[str, tuple[Scalar, Scalar]]
     """Of the winner, or of the incumbent before: parameter → default and value."""
@@ -313,7 +310,7 @@ class Summary:
 
 
 def summarize(
-    settings: "Study", space: "Space", storage: "Storage", *, running: bool, version: str,
+    settings: Study, space: Space, storage: Storage, *, running: bool, version: str,
     with_explanation: bool = True,
 ) -> Summary:  # fmt: skip
     """Recompute everything from the storage."""
@@ -418,12 +415,12 @@ def _find_unshipped(verdict: str, refusals: Sequence[Refusal], ranking: Ranking)
 
 
 def _sides_by_load(
-    settings: "Study",
+    settings: Study,
     default: Config,
     of_default: Sequence[Start],
     winner: Config | None,
     of_winner: Sequence[Start],
-    gain: "Gain | None",
+    gain: Gain | None,
 ) -> tuple[LoadSides, ...]:
     """Return both sides under each of several loads."""
     blend = settings.blend
@@ -450,7 +447,7 @@ def _sides_by_host(
     of_default: Sequence[Start],
     winner: Config | None,
     of_winner: Sequence[Start],
-    gain: "Gain | None",
+    gain: Gain | None,
 ) -> tuple[HostSides, ...]:
     """Return both sides on each of the hosts for which the winner is to hold."""
     if hosts is None:
@@ -479,7 +476,7 @@ def describe_hosts(hosts: Hosts | None) -> str:
     return f"{what} of {len(hosts.names)} hosts"
 
 
-def describe_across(settings: "Study") -> str:
+def describe_across(settings: Study) -> str:
     """Return what counts of several loads together; empty for one."""
     if not settings.loads:
         return ""
@@ -493,7 +490,7 @@ def name_metric(metric: Metric) -> str:
 
 
 def _explain(
-    gain: "Gain | None",
+    gain: Gain | None,
     finished: str | None,
     known: Feasibility,
     winner: Config | None,

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tuner.campaign.stages.fixed_rate import LatencyClaim
 from tuner.ports import ConnectTime, Scalar
@@ -12,14 +12,12 @@ from tuner.report.explanation.as_json import explanation_json, sensitivity_json
 from tuner.report.summary import P99, Arm, Found, HostSides, LoadSides, Summary
 from tuner.report.wording import say_other_loads
 from tuner.space import describe_searched
+from tuner.statistics.age import Trend
 from tuner.statistics.confirmation.other_loads import OtherLoads, Side
+from tuner.statistics.confirmation.paired_gain import Gain
 from tuner.statistics.control_level import Speedup
+from tuner.statistics.feasibility import Assessment
 from tuner.statistics.pareto import Choice
-
-if TYPE_CHECKING:
-    from tuner.statistics.age import Trend
-    from tuner.statistics.confirmation.paired_gain import Gain
-    from tuner.statistics.feasibility import Assessment
 
 
 def summary_json(summary: Summary) -> dict[str, Any]:
@@ -85,7 +83,7 @@ def _found_json(summary: Summary, found: Found) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def gain_json(gain: "Gain", reason: str) -> dict[str, Any]:
+def gain_json(gain: Gain, reason: str) -> dict[str, Any]:
     """Return a gain as `show` and `compare` print it, with the reason of its verdict."""
     names = ("ratio", "low", "high", "pairs", "verdict", "p_sign_flip", "hodges_lehmann")
     by_load, by_host = (
@@ -99,7 +97,7 @@ def gain_json(gain: "Gain", reason: str) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def age_json(gain: "Gain") -> dict[str, Any]:
+def age_json(gain: Gain) -> dict[str, Any]:
     """Return the seconds under load for which a gain holds, and how it changes within them."""
     age = gain.age
     if age is None:
@@ -113,11 +111,11 @@ def age_json(gain: "Gain") -> dict[str, Any]:
     return {"age_s": [round(age.from_s, 2), round(age.to_s, 2)], "trend": trend}
 
 
-def _trend_json(trend: "Trend") -> dict[str, float]:
+def _trend_json(trend: Trend) -> dict[str, float]:
     return _fields(trend, "change", "low", "high")
 
 
-def _assessment_json(assessment: "Assessment") -> dict[str, Any]:
+def _assessment_json(assessment: Assessment) -> dict[str, Any]:
     """Return what is known under one constraint; a limit of null is what the default has."""
     sides = {"winner": assessment.seen, "default": assessment.of_default}
     return {

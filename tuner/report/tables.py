@@ -4,14 +4,11 @@ import csv
 import io
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
 
+from tuner.ports import Scalar
+from tuner.report.summary import Arm
 from tuner.report.wording import make_printable
-
-if TYPE_CHECKING:
-    from tuner.ports import Scalar
-    from tuner.report.summary import Arm
-    from tuner.statistics.response_curve import Estimate
+from tuner.statistics.response_curve import Estimate
 
 _MARKUP = re.compile(r"[\\`*<>|\[\]#~]|(?<![^\W_])_|_(?![^\W_])")
 """Between letters or digits an underscore is none (CommonMark, emphasis): names of settings stay readable."""
@@ -61,7 +58,7 @@ def _tame(field: object) -> object:
 
 def write_arms_csv(
     first: str,
-    arms: Sequence[tuple["Scalar", "Estimate | None", "Arm"]],
+    arms: Sequence[tuple[Scalar, Estimate | None, Arm]],
     more: Mapping[str, Sequence[object]],
 ) -> str:
     """Return a line for each configuration: its ratio to the control, what it gave, all its settings.
@@ -83,16 +80,16 @@ def write_arms_csv(
     return write_csv((first, *OF_RATIO, *OF_ARM, *more, *settings), rows)
 
 
-def list_interval(estimate: "Estimate | None") -> tuple[float | None, ...]:
+def list_interval(estimate: Estimate | None) -> tuple[float | None, ...]:
     """Return an estimate and the ends of its interval; empty fields where there is none."""
     return (None, None, None) if estimate is None else (estimate.ratio, estimate.low, estimate.high)
 
 
-def _figures(arm: "Arm") -> tuple[float | None, ...]:
+def _figures(arm: Arm) -> tuple[float | None, ...]:
     goodput = arm.goodput_rps if arm.requests else None
     return (goodput, arm.latency_p99_ms, arm.failures, arm.requests, arm.starts, arm.failed_starts)
 
 
-def plain(value: "Scalar | None") -> object:
+def plain(value: Scalar | None) -> object:
     """Return a value as a file of a server would have it; what is inactive is None."""
     return ("on" if value else "off") if isinstance(value, bool) else value

@@ -5,7 +5,6 @@ To add one, write a module with a function like the others, and list it in FORMA
 
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING
 
 from tuner.export.formats.ansible import write_ansible
 from tuner.export.formats.cloud_init import write_cloud_init
@@ -15,12 +14,9 @@ from tuner.export.formats.markdown import write_markdown
 from tuner.export.formats.shell import write_shell
 from tuner.export.formats.tuned import write_tuned
 from tuner.export.host_change import HostChange
+from tuner.report.summary import Summary
 
-if TYPE_CHECKING:
-    from tuner.report.summary import Summary
-
-
-FORMATS: "Mapping[str, Callable[[Summary, HostChange], dict[str, bytes]]]" = MappingProxyType(
+FORMATS: Mapping[str, Callable[[Summary, HostChange], dict[str, bytes]]] = MappingProxyType(
     {
         "shell": write_shell,
         "ansible": write_ansible,

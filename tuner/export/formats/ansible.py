@@ -6,23 +6,21 @@ besides ansible.builtin, and no right besides `become`.
 
 from importlib import resources
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tuner.deploy.systemd_limits import UNITS
 from tuner.export.formats.shell import find_mark
 from tuner.export.formats.yaml_documents import Unsafe, dump_yaml
 from tuner.export.host_change import FileChange, HostChange, describe_change
 from tuner.export.provenance import write_head
-
-if TYPE_CHECKING:
-    from tuner.report.summary import Summary
+from tuner.report.summary import Summary
 
 FOLDER = "tuner-ansible"
 ROLE = f"{FOLDER}/roles/tuner"
 APPLY, UNDO = "apply", "undo"
 
 
-def write_ansible(summary: "Summary", change: HostChange) -> dict[str, bytes]:
+def write_ansible(summary: Summary, change: HostChange) -> dict[str, bytes]:
     """Write both playbooks, and the role with the files of both ways."""
     whole = change.with_boot_files(write_head(summary))
     head = describe_change(

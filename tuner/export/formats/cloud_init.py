@@ -6,7 +6,7 @@ settings of the host that was measured.
 
 import base64
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tuner.export.formats.shell import emptied_directories
 from tuner.export.formats.yaml_documents import dump_yaml
@@ -19,16 +19,14 @@ from tuner.export.host_change import (
     describe_change,
 )
 from tuner.export.provenance import write_head
-
-if TYPE_CHECKING:
-    from tuner.report.summary import Summary
+from tuner.report.summary import Summary
 
 NAME, UNDO = "tuner-cloud-config.yaml", "tuner-cloud-config-undo.yaml"
 BEGIN = "#cloud-config\n"
 """By its first line cloud-init knows what it is given."""
 
 
-def write_cloud_init(summary: "Summary", change: HostChange) -> dict[str, bytes]:
+def write_cloud_init(summary: Summary, change: HostChange) -> dict[str, bytes]:
     """Write the user data for new machines, and that for machines which shall be as before."""
     whole = change.with_boot_files(write_head(summary))
     head = describe_change(

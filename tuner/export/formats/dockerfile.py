@@ -6,19 +6,16 @@ they stand in the head as options of `docker run`.
 
 import json
 import shlex
-from typing import TYPE_CHECKING
 
 from tuner.export.formats.containers import describe_node, find_open_files, image_files, split_settings
 from tuner.export.host_change import FileChange, HostChange, describe_change
 from tuner.export.rewritten import NEW_MODE
-
-if TYPE_CHECKING:
-    from tuner.report.summary import Summary
+from tuner.report.summary import Summary
 
 FOLDER = "tuner-dockerfile"
 
 
-def write_dockerfile(summary: "Summary", change: HostChange) -> dict[str, bytes]:
+def write_dockerfile(summary: Summary, change: HostChange) -> dict[str, bytes]:
     """Write the lines, and beside them the files that they copy; the undo is to leave them out."""
     settings, files = split_settings(change), image_files(change)
     options = [f"--sysctl {shlex.quote(f'{each.key}={each.after}')}" for each in settings.of_pod]

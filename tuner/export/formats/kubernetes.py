@@ -9,7 +9,7 @@ settings a kubelet lets a pod have, and which only a node can be given, stands i
 import base64
 import re
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tuner.export.formats.containers import (
     SAFE,
@@ -20,9 +20,7 @@ from tuner.export.formats.containers import (
 )
 from tuner.export.formats.yaml_documents import dump_yaml
 from tuner.export.host_change import FileChange, HostChange, describe_change
-
-if TYPE_CHECKING:
-    from tuner.report.summary import Summary
+from tuner.report.summary import Summary
 
 FOLDER = "tuner-kubernetes"
 NAME = "tuner"
@@ -31,7 +29,7 @@ MOST_KEY = 200
 """Characters of a key; 253 are allowed."""
 
 
-def write_kubernetes(summary: "Summary", change: HostChange) -> dict[str, bytes]:
+def write_kubernetes(summary: Summary, change: HostChange) -> dict[str, bytes]:
     """Write the ConfigMap, the patch of a Deployment, and the patch that takes it back."""
     settings, files = split_settings(change), image_files(change)
     holder = f"{_kind(files).lower()}.yaml"

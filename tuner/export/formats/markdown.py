@@ -2,7 +2,6 @@
 
 import re
 import shlex
-from typing import TYPE_CHECKING
 
 from tuner.export.formats.containers import name_setting
 from tuner.export.host_change import FileChange, HostChange
@@ -10,16 +9,14 @@ from tuner.export.patches import make_patch
 from tuner.export.provenance import explained_lines
 from tuner.export.result_tables import result_as_markdown
 from tuner.report.conclusions import say_worth
+from tuner.report.summary import Summary
 from tuner.report.tables import escape_markdown, markdown_table
 from tuner.report.wording import make_lines_printable
-
-if TYPE_CHECKING:
-    from tuner.report.summary import Summary
 
 NAME = "tuner.md"
 
 
-def write_markdown(summary: "Summary", change: HostChange) -> dict[str, bytes]:
+def write_markdown(summary: Summary, change: HostChange) -> dict[str, bytes]:
     """Write one page with the differences, and how they are taken back."""
     parts = [result_as_markdown(summary).rstrip("\n")]
     if worths := _worths(summary):
@@ -37,7 +34,7 @@ def write_markdown(summary: "Summary", change: HostChange) -> dict[str, bytes]:
     return {NAME: ("\n\n".join(parts) + "\n").encode(errors="replace")}
 
 
-def _worths(summary: "Summary") -> list[str]:
+def _worths(summary: Summary) -> list[str]:
     show = summary.space.show
     rows = [
         (

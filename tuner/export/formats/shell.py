@@ -10,14 +10,11 @@ import shlex
 from collections.abc import Iterator
 from importlib import resources
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING
 
 from tuner.deploy.systemd_limits import UNITS
 from tuner.export.host_change import FileChange, HostChange, ServiceChange, describe_change
 from tuner.export.provenance import write_head
-
-if TYPE_CHECKING:
-    from tuner.report.summary import Summary
+from tuner.report.summary import Summary
 
 APPLY, UNDO = "apply.sh", "undo.sh"
 END = "END_OF_FILE"
@@ -27,12 +24,12 @@ UNFINISHED = PurePosixPath("/run/tuner-unfinished")
 files, empties it."""
 
 
-def write_shell(summary: "Summary", change: HostChange) -> dict[str, bytes]:
+def write_shell(summary: Summary, change: HostChange) -> dict[str, bytes]:
     """Write apply.sh and undo.sh."""
     return write_scripts(summary, change, FOLDER)
 
 
-def write_scripts(summary: "Summary", change: HostChange, folder: str) -> dict[str, bytes]:
+def write_scripts(summary: Summary, change: HostChange, folder: str) -> dict[str, bytes]:
     """Write both scripts into a folder."""
     whole = change.with_boot_files(write_head(summary))
     head = describe_change(

@@ -4,13 +4,10 @@ What TuneD changes it puts back itself when another profile is chosen (tuned.con
 """
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from tuner.export.formats.shell import APPLY, UNDO, write_scripts
 from tuner.export.host_change import HostChange, describe_change
-
-if TYPE_CHECKING:
-    from tuner.report.summary import Summary
+from tuner.report.summary import Summary
 
 NAME = "tuner"
 SCRIPT = """\
@@ -27,7 +24,7 @@ esac
 """
 
 
-def write_tuned(summary: "Summary", change: HostChange) -> dict[str, bytes]:
+def write_tuned(summary: Summary, change: HostChange) -> dict[str, bytes]:
     """Write the folder of the profile; with scripts where files of servers change."""
     made = f"chmod +x /etc/tuned/{NAME}/script.sh && " if change.files else ""
     head = describe_change(

@@ -3,24 +3,21 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
-from typing import TYPE_CHECKING
 
 from tuner.campaign.schedule import cost_s
 from tuner.errors import UsageError
+from tuner.ports import Scalar
 from tuner.records import Metric, Start
 from tuner.report.summary import Arm, gather_arms
+from tuner.space import Space
 from tuner.space.problems import suggest
 from tuner.statistics.arms.all_pairs import AllPairs, judge_all_pairs
 from tuner.statistics.arms.faults import count_whole_blocks, find_faults
 from tuner.statistics.response_curve import Estimate
+from tuner.study import Study
 from tuner.study.facts import CONTEST, ContestPlan
 from tuner.study.objective import cpu_per_request
-
-if TYPE_CHECKING:
-    from tuner.ports import Scalar
-    from tuner.space import Space
-    from tuner.study import Study
-    from tuner.study.storage import Storage
+from tuner.study.storage import Storage
 
 CONTESTS = "contests"
 """Folder of a study in which each contest has a storage of its own."""
@@ -36,7 +33,7 @@ class Contest:
     """What the load generator sends, in words."""
     metric: Metric
     """What is compared."""
-    spaces: Mapping[str, "Space"]
+    spaces: Mapping[str, Space]
     """Of each study, by its name."""
     pairs: AllPairs
     """Ratio of every configuration to every other."""
@@ -75,7 +72,7 @@ class Contest:
         """Return the entrants of a study, its control first."""
         return tuple(index for index, each in enumerate(self.plan.entrants) if each.study == study)
 
-    def changes(self, index: int) -> Mapping[str, tuple["Scalar", "Scalar"]]:
+    def changes(self, index: int) -> Mapping[str, tuple[Scalar, Scalar]]:
         """Return what an entrant changes: parameter → default and value."""
         entrant = self.plan.entrants[index]
         return self.spaces[entrant.study].changes(entrant.config)
@@ -87,9 +84,7 @@ class Contest:
         return render_figure(self)
 
 
-def gather_contest(
-    settings: Mapping[str, "Study"], spaces: Mapping[str, "Space"], storage: "Storage"
-) -> Contest:
+def gather_contest(settings: Mapping[str, Study], spaces: Mapping[str, Space], storage: Storage) -> Contest:
     """Recompute a contest from its storage. Raises UsageError when it holds none."""
     plan = storage.recall(CONTEST)
     if plan is None:
@@ -114,7 +109,7 @@ def _median_cpu_us(starts: Sequence[Start]) -> float | None:
 
 
 def _find_faults(
-    plan: ContestPlan, settings: Mapping[str, "Study"], starts: Sequence[Start]
+    plan: ContestPlan, settings: Mapping[str, Study], starts: Sequence[Start]
 ) -> Mapping[int, str]:
     """Judge the entrants of each study by its own bounds."""
     places = {each.arm: index for index, each in enumerate(plan.entrants)}

@@ -1,19 +1,17 @@
 """Load curves of a study, recomputed from their storages: configurations under more and more connections."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tuner.campaign.schedule import cost_s
 from tuner.errors import UsageError
 from tuner.report.wording import say_duration, say_percent
 from tuner.statistics.curves.load_curve import LoadCurve, Spot, judge_curve
 from tuner.statistics.response_curve import Estimate
+from tuner.study import Study
 from tuner.study.facts import CURVE, CurvePlan
 from tuner.study.side_storages import CURVES, open_storages
-
-if TYPE_CHECKING:
-    from tuner.study import Study
-    from tuner.study.storage import Storage
+from tuner.study.storage import Storage
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +60,7 @@ class Curve:
         return embed_curve(self)
 
 
-def gather_curve(settings: "Study", storage: "Storage") -> Curve:
+def gather_curve(settings: Study, storage: Storage) -> Curve:
     """Recompute a load curve from its storage. Raises UsageError when it holds none."""
     plan = storage.recall(CURVE)
     if plan is None:
@@ -75,7 +73,7 @@ def gather_curve(settings: "Study", storage: "Storage") -> Curve:
     )  # fmt: skip
 
 
-def read_curves(settings: "Study") -> tuple[Curve, ...]:
+def read_curves(settings: Study) -> tuple[Curve, ...]:
     """Read the load curves of a study in which something was measured; none where nobody made one.
 
     Raises:

@@ -1,16 +1,12 @@
 """A load curve on a terminal of any width: a row for each configuration and number of connections."""
 
-from typing import TYPE_CHECKING
-
 from rich.console import Group, RenderableType
 from rich.text import Text
 
 from tuner.report.curve import Curve, list_faults, say_collapse, say_effort, say_share
 from tuner.report.figures.drawn_rows import DrawnRows, shorten
 from tuner.report.wording import NOTHING, make_printable, say_estimate, say_milliseconds, say_rate
-
-if TYPE_CHECKING:
-    from tuner.statistics.curves.load_curve import Spot
+from tuner.statistics.curves.load_curve import Spot
 
 LEAST_BAR, MOST_BAR = 12, 48
 """Columns of the drawing: narrower it shows nothing, wider nothing more."""
@@ -51,7 +47,7 @@ def draw_goodput(curve: Curve) -> DrawnRows:
     )  # fmt: skip
 
 
-def _draw(spot: "Spot", most: float, columns: int) -> str:
+def _draw(spot: Spot, most: float, columns: int) -> str:
     """Draw goodput as a bar from 0, and over its end the interval."""
     if spot.goodput is None:
         return "served nothing" if spot.fault else ""

@@ -1,17 +1,14 @@
 """Figures of what is explained: the worth of each line as a waterfall, what other settings would do."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from tuner.explain.explanation import Explanation, Finding, Line, Other, Worth
+from tuner.ports import Scalar
 from tuner.report.conclusions import say_worth
 from tuner.report.figures.axes import Axis, ratio_axis, ratio_labels
 from tuner.report.figures.bars import BARS_PX, Bar, BarChart
 from tuner.report.wording import NOTHING, say_percent
-
-if TYPE_CHECKING:
-    from tuner.ports import Scalar
-    from tuner.space import Space
+from tuner.space import Space
 
 TONES = {Finding.HELPS: "good", Finding.HARMFUL: "bad"}
 """Colours of findings; grey for what is not shown to do anything."""
@@ -23,7 +20,7 @@ WORTHS_CAPTION = (
 )
 
 
-def draw_worths(space: "Space", found: Explanation) -> BarChart | None:
+def draw_worths(space: Space, found: Explanation) -> BarChart | None:
     """Draw the lines from the default to the configuration that is explained."""
     gain = found.gain
     if gain is None or not found.lines:
@@ -58,7 +55,7 @@ def _ends(worth: Worth) -> tuple[float, float, float]:
     return worth.low, worth.ratio, worth.high
 
 
-def _draw_line(space: "Space", line: Line, before: float, axis: Axis) -> Bar:
+def _draw_line(space: Space, line: Line, before: float, axis: Axis) -> Bar:
     """Draw one line of the waterfall, with what is known of it in words."""
     low, end, high = (axis.percent(before * ratio) for ratio in _ends(line.worth))
     moved = "; ".join(each.sentence for each in line.mechanisms)
@@ -83,12 +80,12 @@ def _say_bound(finding: Finding, bound: float | None) -> str:
     return finding.value
 
 
-def _change(space: "Space", name: str, default: "Scalar | None", value: "Scalar") -> str:
+def _change(space: Space, name: str, default: Scalar | None, value: Scalar) -> str:
     before = NOTHING if default is None else space.show(name, default)
     return f"{before} → {space.show(name, value)}"
 
 
-def draw_others(space: "Space", found: Explanation) -> BarChart | None:
+def draw_others(space: Space, found: Explanation) -> BarChart | None:
     """Draw what the best or the worst value of each other setting would do, where that is known."""
     told = [(each, each.effect) for each in found.others if each.effect is not None]
     if not told:
@@ -102,7 +99,7 @@ def draw_others(space: "Space", found: Explanation) -> BarChart | None:
     )  # fmt: skip
 
 
-def _draw_other(space: "Space", other: Other, effect: Worth, axis: Axis) -> Bar:
+def _draw_other(space: Space, other: Other, effect: Worth, axis: Axis) -> Bar:
     low, dot, high = (axis.percent(ratio) for ratio in _ends(effect))
     value = other.value
     return Bar(
@@ -112,7 +109,7 @@ def _draw_other(space: "Space", other: Other, effect: Worth, axis: Axis) -> Bar:
     )  # fmt: skip
 
 
-def draw_costs(space: "Space", found: Explanation) -> BarChart | None:
+def draw_costs(space: Space, found: Explanation) -> BarChart | None:
     """Draw what each line does to the second objective, of which less is better."""
     beside = found.beside
     if beside is None or not beside.lines:

@@ -2,20 +2,17 @@
 
 import textwrap
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
 
 from tuner.explain.explanation import CurvePoint, Depth, Explanation, Finding, Line, Other
 from tuner.report.conclusions import say_worth
+from tuner.report.summary import Summary
 from tuner.report.wording import NOTHING, make_printable, say_gain, say_percent
-
-if TYPE_CHECKING:
-    from tuner.report.summary import Summary
-    from tuner.space import Space
+from tuner.space import Space
 
 WIDTH = 80
 
 
-def explain_summary(summary: "Summary") -> str:
+def explain_summary(summary: Summary) -> str:
     """Return the explanation of a study."""
     found = summary.explanation or Explanation(metric="", refusal="It was read without an explanation.")
     gain = summary.gain
@@ -26,7 +23,7 @@ def explain_summary(summary: "Summary") -> str:
     return explanation_text(summary.space, found, said)
 
 
-def explanation_text(space: "Space", found: Explanation, headline: str) -> str:
+def explanation_text(space: Space, found: Explanation, headline: str) -> str:
     """Return what an explanation says: conclusions, lines, other settings, tolerances, interactions."""
     if found.refusal:
         return _wrap(f"{headline} {found.refusal}", "")
@@ -51,7 +48,7 @@ def _conclusions(found: Explanation) -> list[str]:
     return ["What to conclude", *said] if said else []
 
 
-def _lines(space: "Space", found: Explanation) -> list[str]:
+def _lines(space: Space, found: Explanation) -> list[str]:
     if not found.lines:
         return []
     rows = ["What each line is worth"]
@@ -74,7 +71,7 @@ def _say_finding(line: Line) -> str:
     return line.finding.value
 
 
-def _others(space: "Space", others: Sequence[Other]) -> list[str]:
+def _others(space: Space, others: Sequence[Other]) -> list[str]:
     """Write one paragraph for each finding."""
     rows = []
     for finding in Finding:
@@ -84,13 +81,13 @@ def _others(space: "Space", others: Sequence[Other]) -> list[str]:
     return ["What the other settings would do", *rows] if rows else []
 
 
-def _say_other(space: "Space", other: Other) -> str:
+def _say_other(space: Space, other: Other) -> str:
     if other.effect is not None and other.value is not None:
         return f"{other.parameter} {_show(space, other.parameter, other.value)}: {say_worth(other.effect)}"
     return other.parameter if other.bound is None else f"{other.parameter} (± {say_percent(other.bound)})"
 
 
-def _tolerances(space: "Space", found: Explanation) -> list[str]:
+def _tolerances(space: Space, found: Explanation) -> list[str]:
     rows = []
     for each in found.tolerances:
         low, high = (_show(space, each.parameter, end) for end in (each.low, each.high))
@@ -106,7 +103,7 @@ def _interactions(found: Explanation) -> list[str]:
     return ["What lines give together beyond what each gives alone", *rows] if rows else []
 
 
-def _beside(space: "Space", beside: Explanation) -> list[str]:
+def _beside(space: Space, beside: Explanation) -> list[str]:
     """Write what the lines do to a second objective, of which less is better."""
     if beside.refusal:
         return [_wrap(f"{beside.metric}: {beside.refusal}", "")]
@@ -118,7 +115,7 @@ def _beside(space: "Space", beside: Explanation) -> list[str]:
     return rows if len(rows) > 1 else []
 
 
-def depth_text(space: "Space", depth: Depth) -> str:
+def depth_text(space: Space, depth: Depth) -> str:
     """Return everything that is known of one parameter."""
     name = depth.parameter
     parts = [
@@ -138,7 +135,7 @@ def depth_text(space: "Space", depth: Depth) -> str:
     return "\n\n".join("\n".join(part) for part in parts if part)
 
 
-def _say_depth(space: "Space", depth: Depth) -> Iterator[str]:
+def _say_depth(space: Space, depth: Depth) -> Iterator[str]:
     name, line, other = depth.parameter, depth.line, depth.other
     if line is not None:
         change = f"{_show(space, name, line.default)} → {_show(space, name, line.value)}"
@@ -157,7 +154,7 @@ def _say_depth(space: "Space", depth: Depth) -> Iterator[str]:
         yield _wrap(f"{' and '.join(pair.parameters)} together: {say_worth(pair.worth)}", "  ")
 
 
-def _curve(space: "Space", depth: Depth) -> list[str]:
+def _curve(space: Space, depth: Depth) -> list[str]:
     """Write the response curve: value, at the winner, at the default, starts with this very value."""
     if not depth.curve:
         return []
@@ -187,7 +184,7 @@ def _thin(curve: Sequence[CurvePoint]) -> Sequence[CurvePoint]:
     return [curve[round(step * index)] for index in range(MOST_POINTS)]
 
 
-def _show(space: "Space", name: str, value: object) -> str:
+def _show(space: Space, name: str, value: object) -> str:
     return NOTHING if value is None else space.show(name, value)  # type: ignore[arg-type]
 
 

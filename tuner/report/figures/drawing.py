@@ -9,13 +9,10 @@ x is a percentage of a figure's width, so that it fits any window; y is in pixel
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from tuner.records import Role
 from tuner.report.figures.axes import Axis, Label
-
-if TYPE_CHECKING:
-    from tuner.statistics.control_level import Speedup
+from tuner.statistics.control_level import Speedup
 
 ROLES: Mapping[Role, tuple[str, str, str]] = {
     Role.CONTROL: ("control (the default)", "grey", "square"),
@@ -132,7 +129,7 @@ def upright_line(x: float, height: int, *, tone: str = "grey", style: str = "thi
 
 
 def interval_lines(
-    xs: Sequence[float], speedups: Sequence["Speedup"], axis: Axis, height: int
+    xs: Sequence[float], speedups: Sequence[Speedup], axis: Axis, height: int
 ) -> tuple[Stroke, ...]:
     """Draw the 95 % interval of each speedup."""
     lines = []

@@ -3,7 +3,6 @@
 import math
 from collections.abc import Callable, Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 from tuner.ports import Scalar
 from tuner.records import Role, Start
@@ -20,10 +19,8 @@ from tuner.report.figures.drawing import (
     upright_line,
 )
 from tuner.report.figures.value_groups import ValueScale, is_same, make_scale
+from tuner.report.summary import Summary
 from tuner.report.wording import say_roughly
-
-if TYPE_CHECKING:
-    from tuner.report.summary import Summary
 
 AXES_AT_MOST = 7
 GOLDEN = (math.sqrt(5) - 1) / 2
@@ -66,7 +63,7 @@ def with_room(axis: Axis, scale: ValueScale) -> Axis:
     return Axis(low=axis.low - room, high=axis.high + room)
 
 
-def value_labels(summary: "Summary", scale: ValueScale, axis: Axis, *, width_px: float) -> tuple[Label, ...]:
+def value_labels(summary: Summary, scale: ValueScale, axis: Axis, *, width_px: float) -> tuple[Label, ...]:
     """Label the values of a parameter: special values and choices by name, numbers by round ones."""
     show = summary.space.show
     named = [(axis.share(place(scale, each)), show(scale.parameter, each)) for each in scale.choices]
@@ -84,12 +81,12 @@ def is_whole(scale: ValueScale) -> bool:
     return scale.low.is_integer() and scale.high.is_integer()
 
 
-def unit_of(summary: "Summary", name: str) -> str:
+def unit_of(summary: Summary, name: str) -> str:
     """Return the unit of a parameter."""
     return next((each.unit for each in summary.space.parameters if each.name == name), "")
 
 
-def varied_parameters(summary: "Summary") -> tuple[str, ...]:
+def varied_parameters(summary: Summary) -> tuple[str, ...]:
     """Return the parameters that the study varied, what is changed first."""
     varied = {dimension.parameter for dimension in summary.space.dimensions}
     found = summary.explanation
@@ -100,19 +97,19 @@ def varied_parameters(summary: "Summary") -> tuple[str, ...]:
     return (*ranked, *rest)
 
 
-def measured_starts(summary: "Summary") -> list[Start]:
+def measured_starts(summary: Summary) -> list[Start]:
     """Return every start with a speedup."""
     return [start for start in summary.starts if start.number in summary.speedups]
 
 
-def side_of(summary: "Summary", start: Start) -> str:
+def side_of(summary: Summary, start: Start) -> str:
     """Return whose start it is: the default's, the winner's or another's."""
     if start.role is Role.CONTROL or dict(start.config) == dict(summary.default.config):
         return "default"
     return "winner" if summary.is_winner(start.config) else "other"
 
 
-def draw_slices(summary: "Summary") -> list[Chart]:
+def draw_slices(summary: Summary) -> list[Chart]:
     """Draw one small figure per parameter of which two values were measured, what is changed first."""
     drawn = (
         draw_slice(summary, name, number=number)
@@ -122,7 +119,7 @@ def draw_slices(summary: "Summary") -> list[Chart]:
     return [chart for chart in drawn if chart is not None]
 
 
-def draw_slice(summary: "Summary", name: str, *, number: int = 0) -> Chart | None:
+def draw_slice(summary: Summary, name: str, *, number: int = 0) -> Chart | None:
     """Draw the speedup of every start against its value of one parameter, where it has one."""
     starts = [start for start in measured_starts(summary) if name in start.config]
     if not starts:
@@ -150,7 +147,7 @@ def draw_slice(summary: "Summary", name: str, *, number: int = 0) -> Chart | Non
 
 
 def _draw_side(
-    summary: "Summary", side: str, starts: Sequence[Start], axes: tuple[Axis, Axis], scale: ValueScale
+    summary: Summary, side: str, starts: Sequence[Start], axes: tuple[Axis, Axis], scale: ValueScale
 ) -> Series:
     """Draw the starts of one side of a slice; only other configurations than these two have intervals."""
     x_axis, y_axis = axes
@@ -174,7 +171,7 @@ def jitter(number: int) -> float:
     return 2 * (number * GOLDEN % 1) - 1
 
 
-def draw_parallel(summary: "Summary") -> Chart | None:
+def draw_parallel(summary: Summary) -> Chart | None:
     """Draw every start as a line over the parameters that matter most, coloured by speedup."""
     starts = [start for start in measured_starts(summary) if start.role in {Role.SEARCH, Role.REPEAT}]
     names = [
@@ -205,7 +202,7 @@ def draw_parallel(summary: "Summary") -> Chart | None:
 
 
 def _draw_lines(
-    summary: "Summary", starts: Sequence[Start], scales: Sequence[ValueScale], xs: Sequence[float]
+    summary: Summary, starts: Sequence[Start], scales: Sequence[ValueScale], xs: Sequence[float]
 ) -> list[Series]:
     """Draw the starts in three groups, the best tenth last and boldest."""
     ratios = sorted(summary.speedups[start.number].ratio for start in starts)
@@ -242,7 +239,7 @@ def _stretch(scale: ValueScale, value: Scalar) -> float:
     return height_of(places_axis(scale), place(scale, value), PARALLEL_PX)
 
 
-def _note_values(summary: "Summary", scale: ValueScale, x: float) -> list[Note]:
+def _note_values(summary: Summary, scale: ValueScale, x: float) -> list[Note]:
     """Write special values, choices and both ends of the range beside an upright scale."""
     notes = [(_stretch(scale, each), summary.space.show(scale.parameter, each)) for each in scale.choices]
     if scale.has_range:

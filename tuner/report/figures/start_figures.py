@@ -2,7 +2,6 @@
 
 import math
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 from tuner.records import Role, Start, State
 from tuner.report.figures.axes import Axis, number_labels, ratio_axis, ratio_labels
@@ -18,11 +17,9 @@ from tuner.report.figures.drawing import (
     interval_lines,
     level_line,
 )
+from tuner.report.summary import Summary
 from tuner.report.wording import make_printable, say_interval, say_ratio, say_speedup
 from tuner.statistics.pareto import costs
-
-if TYPE_CHECKING:
-    from tuner.report.summary import Summary
 
 NARROW_PX = 280
 """Width of a figure over the whole page, within its axes, in a window of 390 pixels."""
@@ -31,7 +28,7 @@ TIMELINE_PX, FRONT_PX = 320, 300
 REASON_SHOWN, CHANGES_SHOWN = 160, 8
 
 
-def draw_timeline(summary: "Summary") -> Chart | None:
+def draw_timeline(summary: Summary) -> Chart | None:
     """Draw the speedup of every start in the order in which they were made."""
     measured = [start for start in summary.starts if start.number in summary.speedups]
     if not measured:
@@ -72,7 +69,7 @@ def draw_timeline(summary: "Summary") -> Chart | None:
     )  # fmt: skip
 
 
-def _draw_climb(summary: "Summary", x_axis: Axis, y_axis: Axis) -> list[Series]:
+def _draw_climb(summary: Summary, x_axis: Axis, y_axis: Axis) -> list[Series]:
     """Draw the incumbent's speedup as steps."""
     if not summary.climb:
         return []
@@ -85,12 +82,12 @@ def _draw_climb(summary: "Summary", x_axis: Axis, y_axis: Axis) -> list[Series]:
     return [Series(name="best so far", tone="good", symbol="dash", lines=tuple(lines), style="dotted")]
 
 
-def describe_starts(summary: "Summary") -> dict[int, str]:
+def describe_starts(summary: Summary) -> dict[int, str]:
     """Return what is shown of each start where one points at it."""
     return {start.number: describe_start(summary, start) for start in summary.starts}
 
 
-def describe_start(summary: "Summary", start: Start) -> str:
+def describe_start(summary: Summary, start: Start) -> str:
     """Return number, role, speedup and changes of one start, a line each."""
     lines = [f"start {start.number}, {start.role.value}, {start.state.value}"]
     if start.number in summary.speedups:
@@ -104,7 +101,7 @@ def describe_start(summary: "Summary", start: Start) -> str:
     return "\n".join(map(make_printable, lines))
 
 
-def draw_pairs(summary: "Summary") -> BarChart | None:
+def draw_pairs(summary: Summary) -> BarChart | None:
     """Draw the ratio of every confirmation pair, and the interval of their mean."""
     pairs, gain = pair_ratios(summary), summary.gain
     if not pairs or gain is None:
@@ -128,7 +125,7 @@ def draw_pairs(summary: "Summary") -> BarChart | None:
     )  # fmt: skip
 
 
-def pair_ratios(summary: "Summary") -> dict[int, float]:
+def pair_ratios(summary: Summary) -> dict[int, float]:
     """Compute the winner's goodput relative to the default's in every complete pair, by block."""
     sides: dict[int, dict[str, float]] = {}
     for start in summary.starts:
@@ -142,7 +139,7 @@ def pair_ratios(summary: "Summary") -> dict[int, float]:
     }
 
 
-def draw_front(summary: "Summary") -> Chart | None:
+def draw_front(summary: Summary) -> Chart | None:
     """Draw goodput against the cost: every start, and the line of what nobody beats in both."""
     if summary.cost is None or not summary.front:
         return None

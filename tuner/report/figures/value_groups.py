@@ -3,12 +3,10 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeGuard
+from typing import TypeGuard
 
 from tuner.ports import Scalar
-
-if TYPE_CHECKING:
-    from tuner.space import Space
+from tuner.space import Space
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +37,7 @@ class ValueScale:
         return (value - self.low) / (self.high - self.low)
 
 
-def make_scale(space: "Space", name: str, values: Sequence[Scalar]) -> ValueScale:
+def make_scale(space: Space, name: str, values: Sequence[Scalar]) -> ValueScale:
     """Return a parameter's scale, from its description and from the values that were tried."""
     parameter = next(each for each in space.parameters if each.name == name)
     known = [*parameter.choices, *dict(parameter.special).values()]

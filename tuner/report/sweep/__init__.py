@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tuner.campaign.schedule import cost_s
 from tuner.errors import UsageError
@@ -11,16 +11,14 @@ from tuner.records import Metric
 from tuner.report.summary import Arm, gather_arms
 from tuner.report.summary_json import arm_json
 from tuner.report.wording import capitalize, say_duration, say_estimate, say_metric, say_percent
+from tuner.space import Space
 from tuner.space.grid import GridPoint, follows
 from tuner.statistics.curves.sweep import NEAR, WHOLE_BLOCKS, Sweeping, Tried, judge_sweep
 from tuner.statistics.response_curve import Estimate
+from tuner.study import Study
 from tuner.study.facts import SWEEP, SweepPlan
 from tuner.study.side_storages import SWEEPS, open_storages
-
-if TYPE_CHECKING:
-    from tuner.space import Space
-    from tuner.study import Study
-    from tuner.study.storage import Storage
+from tuner.study.storage import Storage
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,7 +29,7 @@ class Sweep:
     """Name of the study."""
     workload: str
     """What the load generator sends, in words."""
-    space: "Space"
+    space: Space
     """What the study tunes; the parameter is one of it."""
     sweeping: Sweeping
     """The values that were tried, with the estimate and the interval of each."""
@@ -97,7 +95,7 @@ class Sweep:
         return draw_figure(self)
 
 
-def gather_sweep(settings: "Study", space: "Space", storage: "Storage") -> Sweep:
+def gather_sweep(settings: Study, space: Space, storage: Storage) -> Sweep:
     """Recompute a sweep from its storage. Raises UsageError when it holds none."""
     plan = storage.recall(SWEEP)
     if plan is None:
@@ -114,7 +112,7 @@ def gather_sweep(settings: "Study", space: "Space", storage: "Storage") -> Sweep
     )  # fmt: skip
 
 
-def read_sweeps(settings: "Study", space: "Space") -> tuple[Sweep, ...]:
+def read_sweeps(settings: Study, space: Space) -> tuple[Sweep, ...]:
     """Read the sweeps of a study in which something was measured; none where nobody made one.
 
     Raises:

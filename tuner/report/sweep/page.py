@@ -6,7 +6,6 @@ large as it is.
 
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 from tuner.report.figures.axes import choose_ratio_ticks
 from tuner.report.markup import load_templates, render_page
@@ -21,11 +20,8 @@ from tuner.report.sweep import (
 )
 from tuner.report.sweep.rows import list_rows
 from tuner.report.wording import say_estimate
-from tuner.statistics.curves.sweep import places_of
+from tuner.statistics.curves.sweep import Tried, places_of
 from tuner.statistics.response_curve import Estimate
-
-if TYPE_CHECKING:
-    from tuner.statistics.curves.sweep import Tried
 
 HEIGHT = 300
 MARGIN_PERCENT = 5.0
@@ -105,7 +101,7 @@ def draw_marks(sweep: Sweep) -> list[Mark]:
     return marks
 
 
-def _tone(sweep: Sweep, tried: "Tried") -> str:
+def _tone(sweep: Sweep, tried: Tried) -> str:
     if tried.fault:
         return "fault"
     return "best" if tried.index == sweep.sweeping.best else "near" if tried.is_tolerated else "other"

@@ -1,7 +1,5 @@
 """A sweep on a terminal of any width: a row for each value, its interval drawn beside it."""
 
-from typing import TYPE_CHECKING
-
 from rich.console import Group, RenderableType
 from rich.text import Text
 
@@ -17,9 +15,7 @@ from tuner.report.sweep import (
     say_tolerance,
 )
 from tuner.report.wording import make_printable, say_estimate, say_rate, say_ratio
-
-if TYPE_CHECKING:
-    from tuner.statistics.curves.sweep import Tried
+from tuner.statistics.curves.sweep import Tried
 
 LONGEST_LABEL = 16
 SYMBOLS = {"best": "◆", "near": "●", "other": "○"}
@@ -56,6 +52,6 @@ def draw_curve(sweep: Sweep) -> DrawnRows:
     )  # fmt: skip
 
 
-def _symbol(sweep: Sweep, tried: "Tried") -> str:
+def _symbol(sweep: Sweep, tried: Tried) -> str:
     is_best = tried.index == sweep.sweeping.best
     return SYMBOLS["best" if is_best else "near" if tried.is_tolerated else "other"]
