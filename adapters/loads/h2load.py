@@ -28,15 +28,16 @@ What h2load counts, by its source (h2load.cc of 1.52.0), in a run with -D, or wi
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import accumulate
 from pathlib import PurePosixPath
 from typing import ClassVar
 
 from tuner.adapters.loads._h2load_log import Log, lost_connections, read_log, streams_of
-from tuner.adapters.loads._h2load_mix import has_wrong_mix, headers_of, refuse_unlike, write_addresses
+from tuner.adapters.loads._wrk_mix import order_of
 from tuner.errors import UsageError
-from tuner.kit.bodies import Totals, has_wrong_bodies
+from tuner.kit.bodies import MOST_ERROR_PAGE_BYTES, Totals, has_wrong_bodies
 from tuner.kit.latency import latency_of_samples
 from tuner.kit.load_command import Ability, ended_after, header_options, refuse_unsendable, with_path
 from tuner.kit.load_output import gave_up, reading, text_of, unreadable, version_in
@@ -45,13 +46,18 @@ from tuner.ports import (
     H2C,
     HTTP1,
     Argv,
+    BodyCheck,
     Completed,
     ConnectTime,
     Failures,
     Files,
     LoadResult,
+    RequestKind,
     Workload,
 )
+
+BY_LENGTH = frozenset({BodyCheck.LEARNED, BodyCheck.LENGTH, BodyCheck.ANY})
+
 
 GRACE_S = 1.0
 """How long after the window's end h2load may take to stop."""
@@ -61,7 +67,6 @@ ENDED_STATUS = 124
 """How timeout(1) says that it had to end the command."""
 ABORTED_STATUSES = (-6, 128 + 6)
 """SIGABRT, the end by an assertion; timeout(1) passes it on by raising it."""
-
 _NUMBER = r"(\d{1,16})"
 _REQUESTS = re.compile(
     rf"^requests: {_NUMBER} total, {_NUMBER} started, {_NUMBER} done, {_NUMBER} succeeded, "
@@ -77,6 +82,53 @@ _DURATION = r"(\d{1,9}(?:\.\d\d)?)(us|ms|s)"
 _CONNECT_ROW = re.compile(rf"^time for connect: +{_DURATION} +{_DURATION} +{_DURATION} .*\n", re.MULTILINE)
 _TO_MS = {"us": 0.001, "ms": 1.0, "s": 1000.0}
 _NO_SOCKET = "client could not connect to host"
+_PROTOCOLS: Mapping[str, Argv] = {
+    HTTP1: ("--h1",),
+    H2C: ("--no-tls-proto=h2c",),
+    H2: ("--npn-list=h2",),
+}
+
+
+def refuse_unlike(workload: Workload) -> None:
+    """Raise UsageError for a mix that h2load cannot send, or whose responses it cannot judge."""
+    headers = [dict(each.headers) for each in workload.requests]
+    for each in workload.requests:
+        if each.method != "GET" or dict(each.headers) != headers[0]:
+            said = f"{each.method} {each.path} has another method or other headers than the rest of the mix"
+        elif not 200 <= each.status < 300 or each.body.check not in BY_LENGTH:  # noqa: PLR2004 - 2xx
+            said = f"it counts every 2xx as right, and {each.path} is to have something else"
+        else:
+            continue
+        raise UsageError(f"load generator h2load: {said}. Use wrk over HTTP/1.1, or leave it out.")
+
+
+def write_addresses(workload: Workload) -> bytes:
+    """Return one round of the mix, a URL a line."""
+    origin = "/".join(workload.url.split("/")[:3])
+    return b"".join(f"{origin}{each.path}\n".encode() for each in _round(workload.requests))
+
+
+def headers_of(workload: Workload) -> Mapping[str, str]:
+    """Return the headers of all requests."""
+    return workload.requests[0].headers if workload.requests else workload.headers
+
+
+def has_wrong_mix(totals: Totals, workload: Workload) -> bool:
+    """Return whether the bodies received cannot be those of correct responses; False where none is known."""
+    lengths = [each.body_bytes for each in _round(workload.requests)]
+    known = [each for each in lengths if each is not None]
+    if len(known) < len(lengths) or not totals.answered:
+        return False
+    mean, largest = sum(known) / len(known), max(known)
+    off = max(abs(so_far - mean * (count + 1)) for count, so_far in enumerate(accumulate(known)))
+    slack = workload.connections * (off + workload.streams * largest)
+    expected = totals.answered * mean
+    errors = totals.refused * max(largest, MOST_ERROR_PAGE_BYTES) + totals.broken * largest
+    return not expected - slack <= totals.received_bytes <= expected + slack + errors
+
+
+def _round(kinds: Sequence[RequestKind]) -> list[RequestKind]:
+    return [kinds[index] for index in order_of([each.weight for each in kinds])]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -158,13 +210,6 @@ class H2load:
             if summary is None:
                 return _without_summary(log, workload)
             return _result(summary, log, _connect_time(text), workload)
-
-
-_PROTOCOLS: Mapping[str, Argv] = {
-    HTTP1: ("--h1",),
-    H2C: ("--no-tls-proto=h2c",),
-    H2: ("--npn-list=h2",),
-}
 
 
 def _end(workload: Workload) -> str:

@@ -94,8 +94,7 @@ def compare(  # noqa: PLR0913, PLR0917 - the command's options
 
 def comparison_forms(found: "Comparison", first: str, second: str) -> "Forms":
     """Return two configurations that were measured in pairs in all their forms."""
-    from tuner.report.comparison_forms import comparison_csv, comparison_markdown
-    from tuner.report.forms import Forms
+    from tuner.report.forms import Forms, comparison_csv, comparison_markdown
     from tuner.report.summary_json import gain_json
     from tuner.report.terminal import comparison_table
 
@@ -138,8 +137,7 @@ def versus(  # noqa: PLR0913, PLR0917 - the command's options
 def contest_forms(found: "Contest") -> "Forms":
     """Return a contest in all its forms."""
     from tuner.report.contest.page import render_contest
-    from tuner.report.contest.rows import contest_csv, contest_json, contest_markdown
-    from tuner.report.contest.screen import contest_screen
+    from tuner.report.contest.rows import contest_csv, contest_json, contest_markdown, contest_screen
     from tuner.report.forms import Forms
 
     return Forms(

@@ -66,8 +66,7 @@ def curve(  # noqa: PLR0913, PLR0917 - the command's options
         )  # fmt: skip
     from tuner.report.curve import curve_json
     from tuner.report.curve.page import render_curve
-    from tuner.report.curve.rows import curve_csv, curve_markdown
-    from tuner.report.curve.screen import curve_screen
+    from tuner.report.curve.rows import curve_csv, curve_markdown, curve_screen
     from tuner.report.forms import Forms
 
     forms = Forms(

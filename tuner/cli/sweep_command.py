@@ -73,8 +73,7 @@ def sweep(  # noqa: PLR0913, PLR0917 - the command's options
     from tuner.report.forms import Forms
     from tuner.report.sweep import sweep_json
     from tuner.report.sweep.page import render_sweep
-    from tuner.report.sweep.rows import sweep_csv, sweep_markdown
-    from tuner.report.sweep.screen import sweep_screen
+    from tuner.report.sweep.rows import sweep_csv, sweep_markdown, sweep_screen
 
     forms = Forms(
         screen=partial(sweep_screen, found), as_json=partial(sweep_json, found),

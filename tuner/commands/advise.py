@@ -22,7 +22,7 @@ from tuner.advice.server_look import (
 )
 from tuner.errors import TargetError
 from tuner.hosts.machine import read_machine
-from tuner.hosts.root_commands import RootCommandRecorder
+from tuner.hosts.sudoers import RootCommandRecorder
 from tuner.ports import Command, Facts, Host, Installation, InstalledServer, Scalar
 from tuner.space.parameters import identifier
 from tuner.space.problems import problem, suggest

@@ -26,9 +26,9 @@ from tuner.report.summary import as_candidate
 from tuner.report.wording import say_unproven
 from tuner.statistics.ranking import config_key
 from tuner.study import Study
+from tuner.study.cache import is_sealed, make_seal
 from tuner.study.facts import DIFFERENCES, SealedDifferences
 from tuner.study.folder import list_files, translated, write_file, write_named
-from tuner.study.seal import is_sealed, make_seal
 
 EXPORTS = "exports"
 CANDIDATE = "candidate"

@@ -6,8 +6,7 @@ from tuner import plugins
 from tuner.deploy.discovery import find_services, first_process
 from tuner.deploy.manner import look_at_manner
 from tuner.errors import TargetError
-from tuner.hosts.root_commands import RootCommandRecorder
-from tuner.hosts.sudoers import write_sudoers
+from tuner.hosts.sudoers import RootCommandRecorder, write_sudoers
 from tuner.ports import Argv, InstalledServer, Service
 from tuner.restore.keeper.requests import KEEPER, commands_needing_root
 from tuner.space.problems import in_file

@@ -7,11 +7,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from tuner.deploy.discovery import DiscoveredServer, first_process, read_pid
+from tuner.deploy.discovery import DiscoveredServer, first_process, quote_words, read_pid
 from tuner.deploy.learned_load import LearnedLoad
 from tuner.deploy.pages import AnotherPage, Page
 from tuner.deploy.readiness import Answer, read_answer, waiting_request
-from tuner.deploy.server_log import quote_words
 from tuner.deploy.systemd_limits import RELOAD
 from tuner.errors import ConfigRejected, Crashed, NotReady
 from tuner.kit.programs import quote_check

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from pathlib import PurePosixPath
 from urllib.parse import urlsplit
 
 from tuner import plugins
@@ -20,14 +21,14 @@ from tuner.deploy.readiness import (
     split_origin,
     waiting_request,
 )
-from tuner.deploy.server_log import quote_words
 from tuner.deploy.systemd_limits import UNLIMITED, UnitLimits, ask_limits, read_limits
 from tuner.errors import TargetError, UsageError
 from tuner.hosts.file_cache import FileCache
-from tuner.hosts.root_commands import RootCommandRecorder
+from tuner.hosts.sudoers import RootCommandRecorder
 from tuner.hosts.url import parse_url
 from tuner.kit.programs import drop_lines, quote_check
 from tuner.ports import (
+    Argv,
     BackendServer,
     Command,
     Completed,
@@ -45,8 +46,23 @@ from tuner.restore.keeper import requests
 from tuner.restore.recovery import describe_use
 from tuner.study import Study
 
+LOG_TAIL_BYTES = 2**16
+QUOTED_LINES = 3
+
+
 LOCAL = "local"
 ANSWER_S = 5.0
+
+
+def tail_command(log: PurePosixPath) -> Argv:
+    """Return the command that prints the end of a log, which may be too long to be read whole."""
+    return ("tail", f"--bytes={LOG_TAIL_BYTES}", "--", str(log))
+
+
+def quote_words(sentences: Sequence[str], printed: bytes) -> str:
+    """Return the sentences that explain, or else the last lines that were printed."""
+    lines = sentences or [line for line in printed.decode(errors="replace").splitlines() if line.strip()]
+    return " / ".join(line.strip() for line in lines[-QUOTED_LINES:]) or "it said nothing."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,8 +15,8 @@ from tuner.deploy.certificate import make_certificate
 from tuner.deploy.chain import Chain, endpoint
 from tuner.deploy.content import Content
 from tuner.deploy.deployment import Deployment
+from tuner.deploy.discovery import LOG_TAIL_BYTES, quote_words, tail_command
 from tuner.deploy.pages import Pages
-from tuner.deploy.server_log import LOG_TAIL_BYTES, quote_words, tail_command
 from tuner.errors import ConfigRejected, Crashed, NotEffective, NotReady
 from tuner.hosts.load_places import LoadPlace
 from tuner.hosts.placement import Placement

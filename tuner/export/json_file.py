@@ -6,10 +6,9 @@ from typing import Any
 from tuner.explain.explanation import Worth
 from tuner.export.provenance import explained_lines
 from tuner.ports import Config
-from tuner.report.conclusions import say_worth
 from tuner.report.summary import Summary
 from tuner.report.summary_json import age_json
-from tuner.report.wording import say_gain
+from tuner.report.wording import say_estimate, say_gain
 
 
 def export_json(summary: Summary) -> dict[str, bytes]:
@@ -58,7 +57,7 @@ def describe(summary: Summary) -> dict[str, Any]:
 
 
 def _describe_worth(worth: Worth) -> dict[str, Any]:
-    return {"ratio": worth.ratio, "low": worth.low, "high": worth.high, "text": say_worth(worth)}
+    return {"ratio": worth.ratio, "low": worth.low, "high": worth.high, "text": say_estimate(worth)}
 
 
 def by_server(summary: Summary, values: Config) -> dict[str, Config]:

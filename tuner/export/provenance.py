@@ -3,10 +3,17 @@
 from collections.abc import Mapping, Sequence
 
 from tuner.explain.explanation import Line
-from tuner.report.conclusions import say_worth
 from tuner.report.rows import describe_growth, describe_tail
 from tuner.report.summary import Summary
-from tuner.report.wording import make_printable, say_age, say_gain, say_metric, say_speedup, say_trend
+from tuner.report.wording import (
+    make_printable,
+    say_age,
+    say_estimate,
+    say_gain,
+    say_metric,
+    say_speedup,
+    say_trend,
+)
 
 
 def describe_origin(summary: Summary) -> tuple[str, ...]:
@@ -86,7 +93,7 @@ def describe_worths(summary: Summary) -> list[str]:
     show = summary.space.show
     said = [
         f"{line.parameter} {show(line.parameter, line.default)} → {show(line.parameter, line.value)}: "
-        f"worth {say_worth(line.worth)}"
+        f"worth {say_estimate(line.worth)}"
         for line in lines
     ]
     return said + [

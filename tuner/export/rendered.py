@@ -5,8 +5,8 @@ from pathlib import PurePosixPath
 from types import MappingProxyType
 
 from tuner.export.lowered import Lowered, find_lowered, keep_limits
-from tuner.export.rewritten import Rewritten
-from tuner.ports import Config, DropIn, Facts, Files, PrivateServer, Site, Upstream
+from tuner.export.rewritten import Rewritten, StoredFiles
+from tuner.ports import Config, DropIn, Facts, PrivateServer, Site, Upstream
 from tuner.space import Space
 
 SITE = Site(
@@ -19,8 +19,8 @@ SITE = Site(
 class Rendered:
     """The same site twice, so that every difference is a setting."""
 
-    default: Files
-    winner: Files
+    default: StoredFiles
+    winner: StoredFiles
     drop_in: DropIn | None = None
     """Where an installed server takes these settings besides its own files."""
     reason: str = ""

@@ -10,32 +10,67 @@ import shlex
 import stat
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from difflib import unified_diff
+from io import StringIO
 from pathlib import PurePosixPath
+from typing import Annotated
+
+from pydantic import BeforeValidator, PlainSerializer
 
 from tuner.deploy.systemd_limits import RELOAD, UNITS, touches_units
 from tuner.errors import TargetError
 from tuner.export.lowered import Lowered, describe_lowered
-from tuner.export.patches import make_patch
 from tuner.export.provenance import describe_by_hand, write_head
 from tuner.ports import Argv, Files, Service
 from tuner.report.summary import Summary
 from tuner.report.wording import make_printable
 
+NO_LINE_END = "\\ No newline at end of file\n"
+
+
 ROOT = PurePosixPath("/")
 ONE_TO_ONE = "latin-1"
 """Any bytes are text in it, and the same bytes again."""
+Content = Annotated[
+    bytes,
+    PlainSerializer(lambda content: content.decode(ONE_TO_ONE)),
+    BeforeValidator(lambda text: text.encode(ONE_TO_ONE) if isinstance(text, str) else text),
+]
+"""Of a file; among JSON values it is text."""
+StoredFiles = Mapping[PurePosixPath, Content]
 NEW_MODE = 0o644
 END = "END OF PATCH"
 """Ends the patch in the script: a line of a patch begins with another sign."""
+
+
+def make_patch(name: str, before: str | None, after: str | None) -> str:
+    """Write the difference of one file; None stands for a file that does not exist."""
+    lines = unified_diff(
+        split_lines(before),
+        split_lines(after),
+        fromfile="/dev/null" if before is None else _mark_end(f"a/{name}"),
+        tofile="/dev/null" if after is None else _mark_end(f"b/{name}"),
+    )
+    return "".join(line if line.endswith("\n") else f"{line}\n{NO_LINE_END}" for line in lines)
+
+
+def _mark_end(name: str) -> str:
+    """Return a name as patch takes it: one with blanks ends at a tab."""
+    return f"{name}\t" if " " in name else name
+
+
+def split_lines(text: str | None) -> list[str]:
+    """Split at line feeds alone, as patch does: a page break or a lone carriage return ends no line."""
+    return list(StringIO(text, newline="\n"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rewritten:
     """The installed files of one server that the winner changes."""
 
-    before: Files
+    before: StoredFiles
     """As they are; one that does not exist is left out."""
-    after: Files
+    after: StoredFiles
     service: Service | None
     """None for settings that need no process, as those of the kernel."""
     directory: PurePosixPath = ROOT

@@ -59,7 +59,7 @@ from pathlib import PurePosixPath
 from tuner.errors import TargetError
 from tuner.measure import procfs
 from tuner.measure.processes import Spent, Tree, read_forest, softirq_threads, spend
-from tuner.measure.processor_time import (
+from tuner.measure.procfs import (
     charges_interrupts_apart,
     grown,
     interrupts_without_process,

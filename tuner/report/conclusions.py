@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from tuner.explain.explanation import Explanation, Finding, Line, Other, Proof, Tolerance, Worth
-from tuner.report.wording import say_duration, say_interval, say_percent, say_ratio
+from tuner.report.wording import say_duration, say_estimate, say_percent
 from tuner.space import Space
 
 NAMES_AT_MOST = 6
@@ -26,7 +26,7 @@ def conclude(space: Space, found: Explanation, reason: str = "") -> Explanation:
     said += [_say_tolerance(space, each) for each in found.tolerances if is_gain]
     said += [
         f"{_name(each.parameters)} {'help' if each.worth.ratio > 1 else 'hinder'} each other: together "
-        f"{say_worth(each.worth)} of what each gives alone."
+        f"{say_estimate(each.worth)} of what each gives alone."
         for each in found.interactions
     ]
     said += [*_say_others(space, found.others)]
@@ -35,14 +35,9 @@ def conclude(space: Space, found: Explanation, reason: str = "") -> Explanation:
     return replace(found, conclusions=tuple(said), proof=proof)
 
 
-def say_worth(worth: Worth) -> str:
-    """Write a worth: 1.39× [1.20, 1.61]."""
-    return f"{say_ratio(worth.ratio)} {say_interval(worth.low, worth.high)}"
-
-
 def say_proof(proof: Proof, starts: int) -> str:
     """Write what would prove a gain."""
-    expected = f"All {starts} starts together let expect {say_worth(proof.expected)} of the default"
+    expected = f"All {starts} starts together let expect {say_estimate(proof.expected)} of the default"
     noise = f"a pair on this host scatters by {say_percent(proof.noise, 0)}"
     if proof.pairs is None:
         return (
@@ -89,9 +84,9 @@ def _say_others(space: Space, others: Sequence[Other]) -> Iterator[str]:
             continue
         value = space.show(each.parameter, each.value)
         if each.finding is Finding.HELPS:
-            yield f"Try {each.parameter} {value} as well: {say_worth(each.effect)}."
+            yield f"Try {each.parameter} {value} as well: {say_estimate(each.effect)}."
         if each.finding is Finding.HARMFUL:
-            yield f"Leave {each.parameter} as it is: {value} gives {say_worth(each.effect)}."
+            yield f"Leave {each.parameter} as it is: {value} gives {say_estimate(each.effect)}."
 
 
 def _name_lines(space: Space, lines: Sequence[Line]) -> str:

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 
 from tuner.records import Role, State
 from tuner.report.curve import Curve
-from tuner.report.figures.bars import BarChart
-from tuner.report.figures.drawing import Chart
+from tuner.report.figures.drawing import BarChart, Chart
 from tuner.report.markup import embed, render_page
 from tuner.report.rows import TABLES, Row, describe_growth, describe_limit, describe_rates, describe_tail
 from tuner.report.summary import Summary

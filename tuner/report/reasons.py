@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from tuner.records import Role, Start, State
 from tuner.records.hosts import Hosts
-from tuner.report.wording import say_duration, say_interval, say_percent, say_ratio, say_speedup
+from tuner.report.wording import say_duration, say_estimate, say_percent, say_ratio, say_speedup
 from tuner.statistics.confirmation.paired_gain import MIN_GAIN, Gain, pairs_to_decide
 from tuner.statistics.feasibility import EVERY_START, RULED_OUT, Assessment, Feasibility
 from tuner.statistics.ranking import Ranking, as_controls, config_key
@@ -45,10 +45,7 @@ def _explain_hosts(gain: Gain) -> list[str]:
     others = {host: each for host, each in gain.by_host.items() if host not in better}
     if not others or not better:
         return []
-    spoiled = "; ".join(
-        f"{host} {say_ratio(each.ratio)} {say_interval(each.low, each.high)}, {each.verdict}"
-        for host, each in others.items()
-    )
+    spoiled = "; ".join(f"{host} {say_estimate(each)}, {each.verdict}" for host, each in others.items())
     least = min(gain.by_host[host].ratio for host in better)
     count = f"{len(better)} of {len(gain.by_host)} hosts"
     return [f"It gains on {count}, {say_ratio(least)} or more, but not on {spoiled}."]
@@ -57,16 +54,12 @@ def _explain_hosts(gain: Gain) -> list[str]:
 def _explain_overfitting(gain: Gain) -> str:
     """Return under which loads the winner gains, and under which it loses."""
     better = [name for name, each in gain.by_load.items() if each.low > 1]
-    worse = [
-        f"{name} {say_ratio(each.ratio)} {say_interval(each.low, each.high)}"
-        for name, each in gain.by_load.items()
-        if each.high < 1
-    ]
+    worse = [f"{name} {say_estimate(each)}" for name, each in gain.by_load.items() if each.high < 1]
     return f"It is overfitted to {', '.join(better)}: it loses under {', '.join(worse)}."
 
 
 def _explain_pairs(gain: Gain, pair_s: float) -> str:
-    found = f"{say_ratio(gain.ratio)} {say_interval(gain.low, gain.high)}"
+    found = say_estimate(gain)
     if gain.high < 1:
         return f"The whole interval lies below 1: {found}."
     if gain.verdict == "no worse":

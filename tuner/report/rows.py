@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 
 from tuner.explain.explanation import Finding
 from tuner.records import Blame, Metric, Role
-from tuner.report.conclusions import say_worth
 from tuner.report.summary import Arm, Summary
 from tuner.report.wording import (
     LATER,
@@ -17,9 +16,9 @@ from tuner.report.wording import (
     is_young,
     say_count,
     say_duration,
+    say_estimate,
     say_failures,
     say_gain,
-    say_interval,
     say_metric,
     say_milliseconds,
     say_percent,
@@ -192,7 +191,7 @@ def _winner_there(winner: Arm | None, gain: Gain | None) -> Row:
     return (
         NOTHING if winner is None else say_rate(winner.goodput_rps),
         NOTHING if winner is None else say_failures(winner.failures, winner.requests),
-        NOTHING if gain is None else f"{say_ratio(gain.ratio)} {say_interval(gain.low, gain.high)}",
+        NOTHING if gain is None else say_estimate(gain),
         NOTHING if gain is None else gain.verdict,
     )
 
@@ -252,7 +251,7 @@ def other_load_rows(summary: Summary) -> list[Row]:
                     each.situation.name,
                     say_rate(each.default.goodput_rps),
                     say_rate(each.candidate.goodput_rps),
-                    f"{say_ratio(each.ratio)} {say_interval(each.low, each.high)}",
+                    say_estimate(each),
                     " → ".join(say_percent(rate, 2) for rate in rates),
                     each.finding,
                 )
@@ -310,7 +309,7 @@ def interaction_rows(summary: Summary) -> list[Row]:
     return [
         (
             " and ".join(each.parameters),
-            say_worth(each.worth),
+            say_estimate(each.worth),
             "help each other" if each.worth.ratio > 1 else "share what they give",
         )
         for each in (found.interactions if found is not None else ())

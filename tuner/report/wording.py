@@ -3,7 +3,7 @@
 import math
 import unicodedata
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from tuner.ports import Scalar
 from tuner.records import Metric
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from tuner.statistics.confirmation.other_loads import Faced, OtherLoads
     from tuner.statistics.confirmation.paired_gain import Gain
     from tuner.statistics.control_level import Speedup
-    from tuner.statistics.response_curve import Estimate
 
 NOTHING = "–"
 NOTHING_BETTER = "nothing beat the default"
@@ -54,7 +53,18 @@ def say_interval(low: float, high: float) -> str:
     return f"[{', '.join(ends)}]"
 
 
-def say_estimate(estimate: "Estimate") -> str:
+class AnyEstimate(Protocol):
+    """A ratio with its interval: an estimate, a gain, a worth."""
+
+    @property
+    def ratio(self) -> float: ...
+    @property
+    def low(self) -> float: ...
+    @property
+    def high(self) -> float: ...
+
+
+def say_estimate(estimate: AnyEstimate) -> str:
     """Write a ratio with its interval: 1.12× [1.05, 1.19]."""
     return f"{say_ratio(estimate.ratio)} {say_interval(estimate.low, estimate.high)}"
 
@@ -69,7 +79,7 @@ def say_speedup(speedup: "Speedup | None") -> str:
 def say_gain(gain: "Gain") -> str:
     """Write a confirmed gain: 1.31× [1.27, 1.35], 6 pairs."""
     pairs = f"{gain.pairs} pair" if gain.pairs == 1 else f"{gain.pairs} pairs"
-    return f"{say_ratio(gain.ratio)} {say_interval(gain.low, gain.high)}, {pairs}"
+    return f"{say_estimate(gain)}, {pairs}"
 
 
 def say_found(speedup: "Speedup", reason: str) -> str:
@@ -125,8 +135,8 @@ def say_tail(gain: "Gain | None", first: str = "the default", second: str = "the
         return ""
     when = "" if gain.age is None else f" in the {_span(gain.age)} second under load"
     return (
-        f"the slowest 1 % of responses take longer with {second}{when}: their p99 is {say_ratio(p99.ratio)} "
-        f"{say_interval(p99.low, p99.high)} that of {first}"
+        f"the slowest 1 % of responses take longer with {second}{when}: their p99 is {say_estimate(p99)} "
+        f"that of {first}"
     )
 
 
@@ -222,14 +232,13 @@ def _say_faced(each: "Faced", name: str) -> str:
     where = f"with {each.situation.name}"
     default, candidate = say_rate(each.default.goodput_rps), say_rate(each.candidate.goodput_rps)
     figures = f"default {default}, {name} {candidate} requests/s"
-    ratio = f"{say_ratio(each.ratio)} {say_interval(each.low, each.high)}"
     settling = _say_settling(each, name)
     if each.finding == "holds":
         return f"{where}: {figures}{settling}"
     if each.finding in {"fails", "fails more"}:
         rates = (say_percent(side.failure_rate, 2) for side in (each.candidate, each.default))
         return "{} {}: {} of requests, default {}; {}".format(each.finding, where, *rates, figures)
-    return f"{each.finding} {where}: {figures} ({ratio}){settling}"
+    return f"{each.finding} {where}: {figures} ({say_estimate(each)}){settling}"
 
 
 def _say_settling(each: "Faced", name: str) -> str:

@@ -10,22 +10,69 @@ import logging
 import os
 import platform
 import secrets
+import threading
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import PurePosixPath
 
 from tuner.errors import HostLost, RestoreFailed, TargetError, Unreachable
 from tuner.ports import Command, Completed, Files, Host, Service
-from tuner.restore.heartbeat import Heartbeat
 from tuner.restore.journal import Journal
 from tuner.restore.keeper import Keeper, ignore, paths_back, requests
 from tuner.restore.keeper.replies import ENDED, is_refusal, read_foreign, read_reply
 from tuner.restore.recovery import controller_name, return_what_was_lost
 
 LOG = logging.getLogger(__name__)
-
 BEATS = 8
 """Heartbeats within the time after which the watchdog gives the controller up."""
 SHORTEST_BEAT_TIMEOUT_S = 5.0
+
+
+class Heartbeat:
+    """A thread that delivers increasing numbers, and records when that worked last."""
+
+    def __init__(self, deliver: Callable[[int], None], *, every_s: float) -> None:
+        """Prepare a thread that calls `deliver`, which may raise, every so many seconds."""
+        self._deliver = deliver
+        self._every_s = every_s
+        self._ended = threading.Event()
+        self._delivered_s = time.monotonic()
+        self._error: Exception | None = None
+        self._thread = threading.Thread(target=self._beat, name="heartbeat", daemon=True)
+
+    @property
+    def silent_s(self) -> float:
+        """Seconds since the last number arrived."""
+        return time.monotonic() - self._delivered_s
+
+    @property
+    def error(self) -> Exception | None:
+        """Why the last one did not arrive."""
+        return self._error
+
+    def start(self) -> None:
+        """Start the thread."""
+        self._delivered_s = time.monotonic()
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Stop the thread after the number that is on its way."""
+        self._ended.set()
+        if self._thread.is_alive():
+            self._thread.join()
+
+    def _beat(self) -> None:
+        number = 0
+        while not self._ended.wait(self._every_s):
+            number += 1
+            began_s = time.monotonic()
+            try:
+                self._deliver(number)
+            except Exception as error:  # noqa: BLE001 - the beat goes on, or a healthy run would be taken back
+                self._error = error
+            else:
+                # From when it was sent: the target has counted since then at the earliest.
+                self._delivered_s, self._error = began_s, None
 
 
 class Lease:

@@ -11,12 +11,13 @@ import math
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from scipy.special import ndtr, ndtri
+
 from tuner.ports import Config
 from tuner.records import Start, State, name_loads, under_load
 from tuner.records.hosts import Hosts
 from tuner.statistics.failure_rate import Counts, CredibleInterval, FailureRate, FailureRates
 from tuner.statistics.metric_means import MetricMeans
-from tuner.statistics.multiplicity import combine, share_among
 from tuner.statistics.raw_goodput import LEAST_SHARE, RawGoodput, is_searched_by_cost
 from tuner.study.objective import FAILURE_RATE, STARTED, Constraint
 
@@ -34,13 +35,25 @@ high in 3 % at the most; with 0.6 it was 70 to 87 %, 7 to 20 % and 2 %."""
 LEAST_WITHOUT_FAILURE = 1000
 """Or not one of so many requests has failed: no study can show that a rate of 10⁻⁵ is kept, and more cannot
 be asked."""
-
-
 EVERY_START = "every start works"
 """How the constraint that is a part of every study is called where people read it."""
 GOODPUT_RPS = "goodput_rps"
 SERVES_AS_MUCH = f"{GOODPUT_RPS} >= {LEAST_SHARE:g} × default"
 """The same of the one that is a part of every study by what the server costs."""
+
+
+def combine(probabilities: Sequence[float]) -> float:
+    """Return what several answers to one question say together (Stouffer 1949): 1 where all are certain."""
+    bounded = [min(max(each, 1e-9), 1 - 1e-9) for each in probabilities]
+    return float(ndtr(sum(map(ndtri, bounded)) / math.sqrt(len(bounded))))
+
+
+def share_among(least: float, count: int) -> float:
+    """Return what each of several has to reach, so that all do by chance as often as one reaches `least`.
+
+    After Šidák 1967, of probabilities that are uniform where there is nothing to find.
+    """
+    return float(1 - (1 - least) ** (1 / count))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

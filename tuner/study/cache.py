@@ -1,22 +1,65 @@
 """Keeps beside a study what took long to compute. Its folder may be deleted at any time.
 
-What is kept has this user's seal (`tuner.study.seal`): a page that a stranger made is shown to nobody.
+What is kept has this user's seal (`tuner.study.cache`): a page that a stranger made is shown to nobody.
 """
 
+import hmac
 import logging
 import os
+from contextlib import suppress
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
+from secrets import token_bytes, token_hex
 
 from tuner.errors import TunerError
+from tuner.restore.journal import find_state_directory
 from tuner.study.folder import read_file, write_file
-from tuner.study.seal import is_sealed, make_seal
+
+FILE = "seal.key"
+LENGTH = 32
+
 
 LOG = logging.getLogger(__name__)
-
 FOLDER = "cache"
 PACKAGE = Path(__file__).parents[1]
+
+
+def make_seal(*parts: bytes) -> str | None:
+    """Return this user's mark on some bytes; None where no key can be kept."""
+    key = _read_key(find_state_directory() / FILE)
+    if key is None:
+        return None
+    return hmac.new(key, b"".join(b"%d:%s" % (len(part), part) for part in parts), "sha256").hexdigest()
+
+
+def is_sealed(seal: str, *parts: bytes) -> bool:
+    """Return whether a mark on some bytes is this user's own."""
+    own = make_seal(*parts)
+    return own is not None and hmac.compare_digest(seal.encode(errors="replace"), own.encode())
+
+
+@cache
+def _read_key(path: Path) -> bytes | None:
+    """Read the key, made where there is none; None where that cannot be."""
+    with suppress(OSError):
+        if not path.exists():
+            _make_key(path)
+        key = path.read_bytes()
+        return key if len(key) == LENGTH else None
+    return None
+
+
+def _make_key(path: Path) -> None:
+    """Write a new key aside and give it its name; of two that do so at once, the first one's stays."""
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    aside = path.with_name(f"{FILE}.{token_hex(4)}")
+    descriptor = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(token_bytes(LENGTH))
+    with suppress(FileExistsError):
+        os.link(aside, path)
+    aside.unlink()
 
 
 def make_key(*parts: bytes) -> bytes:

@@ -11,12 +11,22 @@ from tuner.adapters.servers.apache.drop_in import find_place
 from tuner.adapters.servers.apache.mpm import MPMS, Mpm, name_forbidden
 from tuner.adapters.servers.apache.passing import find_programs
 from tuner.adapters.servers.apache.settings import find_withheld, in_force, read_settings
-from tuner.adapters.servers.apache.sites import list_sites
-from tuner.adapters.servers.apache.syntax import Directive, Tree, find_questions, module_name, read_directives
+from tuner.adapters.servers.apache.syntax import (
+    Directive,
+    Section,
+    Tree,
+    find_questions,
+    module_name,
+    read_directives,
+)
 from tuner.errors import TargetError
 from tuner.kit import programs
 from tuner.kit.services import describe_service, probe_service
+from tuner.kit.sites import write_site
 from tuner.ports import Argv, Command, Completed, Facts, Files, Host, Installation, SentRequest
+
+_PORT = re.compile(r":(\d+)$")
+
 
 # apache2ctl gives Debian's environment (envvars) to the program; RHEL's apachectl passes no arguments on.
 CONTROLS = {"/usr/sbin/apache2ctl": PurePosixPath("/usr/sbin/apache2")}
@@ -30,7 +40,6 @@ SYSCONFIG = PurePosixPath("/etc/sysconfig/httpd")
 """Where RHEL-likes keep the program's arguments, in OPTIONS (httpd.service)."""
 ENVVARS = "envvars"
 DUMP_TIMEOUT_S = 30.0
-
 _DUMP: Argv = ("-t", "-D", "DUMP_RUN_CFG", "-D", "DUMP_MODULES", "-D", "DUMP_INCLUDES")
 _INCLUDED = re.compile(r"^\s*\((?:\*|\d+)\) (.+)$", re.MULTILINE)
 _MODULE = re.compile(r"^ (\S+) \((?:static|shared)\)", re.MULTILINE)
@@ -42,6 +51,33 @@ _PID_FILE = re.compile(r'^PidFile: "(.*)"', re.MULTILINE)
 _ASSIGNMENT = re.compile(r"^\s*(?:export\s+)?([A-Za-z_]\w*)=(.*)$", re.MULTILINE)
 _SHELL_VARIABLE = re.compile(r"\$(?:\{(\w+)\}|(\w+))")
 _PORTS_FOR_TLS = frozenset({443, 8443})
+
+
+def list_sites(directives: Sequence[Directive], port: int | None) -> tuple[str, ...]:
+    """Return the URL of each virtual host by its ServerName, if that is a plain name.
+
+    Args:
+        directives: of the whole server.
+        port: that of a virtual host for any port.
+    """
+    names: dict[Section, str] = {}
+    with_tls: set[Section] = set()
+    for each in directives:
+        host = next((part for part in each.sections if part.name == "virtualhost"), None)
+        if host is None or not each.words:
+            continue
+        if each.name == "servername":
+            names[host] = each.words[0].rpartition("://")[2].partition(":")[0]
+        elif each.name == "sslengine" and each.words[0].lower() != "off":
+            with_tls.add(host)
+    found: dict[str, None] = {}
+    for host, name in names.items():
+        for address in host.argument.split():
+            given = _PORT.search(address)
+            own = int(given[1]) if given else port
+            if own is not None:
+                found |= dict.fromkeys(write_site("https" if host in with_tls else "http", name, own))
+    return tuple(found)
 
 
 def find_apache(host: Host, package: str, mpm: str) -> Installation:

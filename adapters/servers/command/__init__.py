@@ -12,14 +12,14 @@ space: [./web.yaml]                              # `server: command`
 ```
 """
 
+import json
+import math
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import PurePosixPath
 from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar
 
-from tuner.adapters.servers.command.read_back import read_values
-from tuner.adapters.servers.command.skeleton import SKELETON
 from tuner.adapters.servers.command.template import Template, refuse_lines
 from tuner.errors import ConfigRejected, NotEffective, UsageError
 from tuner.kit import placeholders, programs
@@ -39,9 +39,96 @@ from tuner.ports import (
     StoppableServer,
 )
 
+_LINE = re.compile(r"^\s*([\w.\[\]-]+)\s*[=:]\s*(.*?)\s*$", re.MULTILINE)
+_TRUE = frozenset({"true", "on", "yes", "1"})
+_FALSE = frozenset({"false", "off", "no", "0"})
+CLOSE = 1e-6
+"""Relative difference of two numbers that are the same, written with fewer digits."""
+
+
+SKELETON = """\
+study: {name}
+servers:
+  - name: command
+    # The program that serves, in the foreground, on 127.0.0.1:{{port}}. Replace it by yours. A setting of
+    # `space:` stands in a command as {{NAME}}; {{folder}} is the folder of this file.
+    start: [gunicorn, -b, "127.0.0.1:{{port}}", -w, "{{workers}}", --chdir, "{{folder}}", "app:app"]
+    # A configuration file: web.conf.j2 becomes {{directory}}/web.conf. It writes {{{{ settings.workers }}}}.
+    # template: web.conf.j2
+    # Must exit with 0 before each start:
+    # check: [gunicorn, --check-config, --chdir, "{{folder}}", "app:app"]
+    # Prints NAME=VALUE for each setting that is active, so that a trial measures what was asked:
+    # read_back: [sh, "{{folder}}/ask.sh", "{{port}}"]
+    # Asks the server to end; without it, it is killed:
+    # stop: [kill, …]
+
+# Its settings: what may be tuned, in which range. An expression may use cores, memory_mib and connections.
+# {{allow: [semantic, risky]}} and others refine them; docs/spaces.md has every key.
+space:
+  - server: command
+    title: My application
+    parameters:
+      workers:
+        kind: int           # or float, bool, categorical with choices: [a, b]
+        low: 1
+        high: 4 * cores
+        scale: log
+        default: 1
+        why: Processes that answer requests at the same time; each takes memory.
+        source: https://docs.gunicorn.org/en/stable/settings.html
+
+# It runs in a network namespace of its own; nothing that is installed is touched.
+target: {{host: local, mode: sandbox}}
+
+load:
+  generator: {generator}          # {generators}
+  path: /                 # a page that the server answers with 200; its length is learned at each start
+  connections: 100
+  keepalive: true
+"""
 _COMPLAINT = re.compile(r"\b(?:error|fail\w*|fatal|panic|refused|too many|cannot|can't)\b", re.IGNORECASE)
 _NO_PREFIX = re.compile(r"(?!)")
 _NO_TEMPLATES: Mapping[str, str] = MappingProxyType({})
+
+
+def read_values(printed: str, config: Config) -> dict[str, Scalar]:
+    """Return the value in force of each setting of a configuration, in the kind in which it was asked.
+
+    Raises NotEffective when nothing is said of a setting: then it is not known what was measured.
+    """
+    said = _read_json(printed) if printed.lstrip().startswith("{") else dict(_LINE.findall(printed))
+    if missing := [name for name in config if name not in said]:
+        shown = " ".join(printed.split())[:200]
+        raise NotEffective(
+            f"command: read_back says nothing of {', '.join(missing[:5])}; it printed {shown!r}. "
+            f"Let it print a line {missing[0]}=VALUE."
+        )
+    return {name: _as_asked(said[name], asked) for name, asked in config.items()}
+
+
+def _read_json(printed: str) -> Mapping[str, object]:
+    try:
+        said = json.loads(printed)
+    except ValueError as error:
+        raise NotEffective(f"command: read_back printed no JSON: {error}. Correct it.") from error
+    return said if isinstance(said, dict) else {}
+
+
+def _as_asked(said: object, asked: Scalar) -> Scalar:
+    """Return what was said in the kind of what was asked; as a text where it is none of that kind."""
+    text = json.dumps(said) if isinstance(said, bool) else str(said)
+    if isinstance(asked, bool):
+        return {**dict.fromkeys(_TRUE, True), **dict.fromkeys(_FALSE, False)}.get(text.lower(), text)
+    if isinstance(asked, str):
+        return text
+    try:
+        number = float(text)
+    except ValueError:
+        return text
+    is_same = math.isclose(number, asked, rel_tol=CLOSE if isinstance(asked, float) else 0.0)
+    if is_same:
+        return asked
+    return int(number) if number.is_integer() else number
 
 
 class Command:

@@ -21,7 +21,6 @@ from tuner.adapters.servers.php_fpm.installation import (
     read_refusals,
     read_version,
 )
-from tuner.adapters.servers.php_fpm.page_errors import find_page_errors
 from tuner.kit import programs, readback, services
 from tuner.ports import (
     FASTCGI,
@@ -42,6 +41,19 @@ from tuner.ports import (
     Upstream,
 )
 
+_KINDS = r"(?:PHP )?((?:Fatal|Parse|Recoverable fatal) error|Warning)"
+_IN_PAGE = re.compile(
+    rf"(?:<b>)?{_KINDS}(?:</b>)?:\s+(.{{1,300}}?) in (?:<b>)?(/.*?)(?:</b>)?(?: on line (?:<b>)?|:)(\d+)"
+)
+# A warning is logged by many a page that is right.
+_IN_LOG = re.compile(
+    r"PHP ((?:Fatal|Parse|Recoverable fatal) error): +(.{1,300}?) in (\S+?)(?: on line |:)(\d+)"
+)
+_NO_CLASS = re.compile(r"Class [\"\\]*(\w+)[\"\\]* not found")
+_PACKAGES = {"SQLite3": "php-sqlite3", "PDO": "php-common", "mysqli": "php-mysql", "Redis": "php-redis"}
+"""Class → Debian package of the extension that has it."""
+
+
 PORT = 9000
 """Where PHP's own documentation lets it listen."""
 BACKLOG = "pool.listen.backlog"
@@ -49,6 +61,23 @@ _COMPLAINT = re.compile(
     r"max_children|seems busy|exited on signal|execution timed out|unable to|failed|ALERT|ERROR"
 )
 _LOG_PREFIX = re.compile(r"^\[[^\]]*\d{4} [^\]]*\] ")
+
+
+def find_page_errors(page: bytes, log: bytes) -> tuple[str, ...]:
+    """Return one sentence for each error, each once; with the package of an extension that is missing."""
+    found = (*_IN_PAGE.findall(_text(page)), *_IN_LOG.findall(_text(log)))
+    return tuple(dict.fromkeys(_describe(*each) for each in found))
+
+
+def _text(output: bytes) -> str:
+    return output.decode(errors="replace")
+
+
+def _describe(kind: str, message: str, file: str, line: str) -> str:
+    missing = _NO_CLASS.search(message)
+    package = _PACKAGES.get(missing[1], "") if missing else ""
+    remedy = f" (apt-get install {package})" if package else ""
+    return f"{kind}: {message.strip()} in {file} on line {line}{remedy}"
 
 
 class PhpFpm:

@@ -3,7 +3,7 @@ import io
 from dataclasses import replace
 
 from tests.unit.starts import DEFAULT, config_of, start, window
-from tuner.report.comparison_forms import comparison_csv, comparison_markdown
+from tuner.report.forms import comparison_csv, comparison_markdown
 from tuner.report.summary import Comparison, gather_arm
 from tuner.statistics.confirmation.paired_gain import judge_pairs
 

@@ -19,8 +19,7 @@ from tuner.ports import ConnectTime
 from tuner.records import Failure, Metric, Role, State
 from tuner.report.contest import gather_contest
 from tuner.report.contest.page import render_contest, render_figure
-from tuner.report.contest.rows import contest_csv, contest_json, contest_markdown
-from tuner.report.contest.screen import contest_screen, draw_ratios
+from tuner.report.contest.rows import contest_csv, contest_json, contest_markdown, contest_screen, draw_ratios
 from tuner.report.contest.wording import list_claims, list_remarks, name_leader
 from tuner.study.facts import CONTEST, METRIC, ContestPlan, Entrant
 from tuner.study.objective import parse_constraint

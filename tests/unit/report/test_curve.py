@@ -17,8 +17,7 @@ from tuner.ports import Failures, Latency
 from tuner.records import Failure, Role, State
 from tuner.report.curve import Curve, curve_json, say_collapse
 from tuner.report.curve.page import draw_charts, embed_curve, render_curve
-from tuner.report.curve.rows import curve_csv, curve_markdown, list_rows
-from tuner.report.curve.screen import curve_screen, draw_goodput
+from tuner.report.curve.rows import curve_csv, curve_markdown, curve_screen, draw_goodput, list_rows
 from tuner.report.page import render_report
 from tuner.statistics.curves.load_curve import judge_curve
 from tuner.study.facts import CurvePlan

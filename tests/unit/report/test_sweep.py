@@ -19,8 +19,7 @@ from tuner.report.page import render_report
 from tuner.report.summary import gather_arm
 from tuner.report.sweep import Sweep, list_faults, list_followers, say_tolerance, sweep_json
 from tuner.report.sweep.page import draw_figure, draw_marks, render_sweep
-from tuner.report.sweep.rows import sweep_csv, sweep_markdown
-from tuner.report.sweep.screen import draw_curve, sweep_screen
+from tuner.report.sweep.rows import draw_curve, sweep_csv, sweep_markdown, sweep_screen
 from tuner.space.grid import place_value
 from tuner.statistics.curves.sweep import judge_sweep
 from tuner.study.facts import SweepPlan

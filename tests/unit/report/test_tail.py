@@ -10,7 +10,7 @@ from rich.console import Console
 from tests.unit.simulated_study import make_summary
 from tuner.campaign.stages.fixed_rate import LatencyClaim
 from tuner.export.provenance import describe_origin
-from tuner.report.comparison_forms import comparison_markdown
+from tuner.report.forms import comparison_markdown
 from tuner.report.page import render_report
 from tuner.report.rows import describe_rates
 from tuner.report.summary import Comparison

@@ -3,7 +3,7 @@ import threading
 import pytest
 
 from tuner.errors import TargetError
-from tuner.restore.heartbeat import Heartbeat
+from tuner.restore.lease import Heartbeat
 
 
 def test_numbers_grow_until_it_is_stopped():

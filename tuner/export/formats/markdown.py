@@ -5,13 +5,12 @@ import shlex
 
 from tuner.export.formats.containers import name_setting
 from tuner.export.host_change import FileChange, HostChange
-from tuner.export.patches import make_patch
 from tuner.export.provenance import explained_lines
 from tuner.export.result_tables import result_as_markdown
-from tuner.report.conclusions import say_worth
+from tuner.export.rewritten import make_patch
 from tuner.report.summary import Summary
 from tuner.report.tables import escape_markdown, markdown_table
-from tuner.report.wording import make_lines_printable
+from tuner.report.wording import make_lines_printable, say_estimate
 
 NAME = "tuner.md"
 
@@ -41,7 +40,7 @@ def _worths(summary: Summary) -> list[str]:
             line.parameter,
             show(line.parameter, line.default),
             show(line.parameter, line.value),
-            say_worth(line.worth),
+            say_estimate(line.worth),
         )
         for line in explained_lines(summary)
     ]

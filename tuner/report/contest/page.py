@@ -10,7 +10,7 @@ from tuner.report.contest.wording import (
     say_intervals,
 )
 from tuner.report.figures.axes import Axis, ratio_axis, ratio_labels
-from tuner.report.figures.bars import BARS_PX, Bar, BarChart
+from tuner.report.figures.drawing import BARS_PX, Bar, BarChart
 from tuner.report.markup import load_templates, render_page
 from tuner.statistics.response_curve import Estimate
 

@@ -4,10 +4,9 @@ from collections.abc import Sequence
 
 from tuner.explain.explanation import Explanation, Finding, Line, Other, Worth
 from tuner.ports import Scalar
-from tuner.report.conclusions import say_worth
 from tuner.report.figures.axes import Axis, ratio_axis, ratio_labels
-from tuner.report.figures.bars import BARS_PX, Bar, BarChart
-from tuner.report.wording import NOTHING, say_percent
+from tuner.report.figures.drawing import BARS_PX, Bar, BarChart
+from tuner.report.wording import NOTHING, say_estimate, say_percent
 from tuner.space import Space
 
 TONES = {Finding.HELPS: "good", Finding.HARMFUL: "bad"}
@@ -31,7 +30,7 @@ def draw_worths(space: Space, found: Explanation) -> BarChart | None:
     )
     bars = [_draw_line(space, line, before, axis) for before, line in steps]
     all_of_them = Bar(
-        label="together", cells=(say_worth(gain), "", ""), tone="ink", begin=axis.percent(1),
+        label="together", cells=(say_estimate(gain), "", ""), tone="ink", begin=axis.percent(1),
         end=axis.percent(gain.ratio), low=axis.percent(gain.low), high=axis.percent(gain.high),
     )  # fmt: skip
     return BarChart(
@@ -62,7 +61,7 @@ def _draw_line(space: Space, line: Line, before: float, axis: Axis) -> Bar:
     told = say_finding(line) + (f". With it: {moved}" if moved else "")
     return Bar(
         label=line.parameter, detail=_change(space, line.parameter, line.default, line.value),
-        cells=(say_worth(line.worth), say_worth(line.alone), told),
+        cells=(say_estimate(line.worth), say_estimate(line.alone), told),
         tone=TONES.get(line.finding, FAINT), begin=axis.percent(before), end=end, low=low, high=high,
     )  # fmt: skip
 
@@ -103,7 +102,7 @@ def _draw_other(space: Space, other: Other, effect: Worth, axis: Axis) -> Bar:
     low, dot, high = (axis.percent(ratio) for ratio in _ends(effect))
     value = other.value
     return Bar(
-        label=other.parameter, cells=(say_worth(effect), _say_bound(other.finding, other.bound)),
+        label=other.parameter, cells=(say_estimate(effect), _say_bound(other.finding, other.bound)),
         detail="" if value is None else _change(space, other.parameter, other.default, value),
         tone=TONES.get(other.finding, "grey"), dot=dot, low=low, high=high,
     )  # fmt: skip
@@ -122,7 +121,7 @@ def draw_costs(space: Space, found: Explanation) -> BarChart | None:
         tone = "good" if line.worth.high < 1 else "bad" if line.worth.low > 1 else "grey"
         bars.append(
             Bar(
-                label=line.parameter, detail=change, cells=(say_worth(line.worth),), tone=tone, dot=dot,
+                label=line.parameter, detail=change, cells=(say_estimate(line.worth),), tone=tone, dot=dot,
                 low=low, high=high,
             )
         )  # fmt: skip

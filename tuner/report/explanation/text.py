@@ -4,9 +4,8 @@ import textwrap
 from collections.abc import Iterator, Sequence
 
 from tuner.explain.explanation import CurvePoint, Depth, Explanation, Finding, Line, Other
-from tuner.report.conclusions import say_worth
 from tuner.report.summary import Summary
-from tuner.report.wording import NOTHING, make_printable, say_gain, say_percent
+from tuner.report.wording import NOTHING, make_printable, say_estimate, say_gain, say_percent
 from tuner.space import Space
 
 WIDTH = 80
@@ -56,10 +55,10 @@ def _lines(space: Space, found: Explanation) -> list[str]:
         change = f"{line.parameter} {_show(space, line.parameter, line.default)} → " + _show(
             space, line.parameter, line.value
         )
-        rows.append(_wrap(change, f"{say_worth(line.worth):<19} {_say_finding(line):<13} "))
+        rows.append(_wrap(change, f"{say_estimate(line.worth):<19} {_say_finding(line):<13} "))
         rows += [_wrap(f"with it, {each.sentence}", " " * 36) for each in line.mechanisms]
     if found.gain is not None:
-        rows.append(f"{say_worth(found.gain):<19} {'':<13} all of them")
+        rows.append(f"{say_estimate(found.gain):<19} {'':<13} all of them")
     return rows
 
 
@@ -83,7 +82,7 @@ def _others(space: Space, others: Sequence[Other]) -> list[str]:
 
 def _say_other(space: Space, other: Other) -> str:
     if other.effect is not None and other.value is not None:
-        return f"{other.parameter} {_show(space, other.parameter, other.value)}: {say_worth(other.effect)}"
+        return f"{other.parameter} {_show(space, other.parameter, other.value)}: {say_estimate(other.effect)}"
     return other.parameter if other.bound is None else f"{other.parameter} (± {say_percent(other.bound)})"
 
 
@@ -98,7 +97,8 @@ def _tolerances(space: Space, found: Explanation) -> list[str]:
 
 def _interactions(found: Explanation) -> list[str]:
     rows = [
-        _wrap(" and ".join(each.parameters), f"{say_worth(each.worth):<19} ") for each in found.interactions
+        _wrap(" and ".join(each.parameters), f"{say_estimate(each.worth):<19} ")
+        for each in found.interactions
     ]
     return ["What lines give together beyond what each gives alone", *rows] if rows else []
 
@@ -109,7 +109,9 @@ def _beside(space: Space, beside: Explanation) -> list[str]:
         return [_wrap(f"{beside.metric}: {beside.refusal}", "")]
     rows = [f"What each line does to {beside.metric}; below 1 is better"]
     rows += [
-        _wrap(f"{line.parameter} {_show(space, line.parameter, line.value)}", f"{say_worth(line.worth):<19} ")
+        _wrap(
+            f"{line.parameter} {_show(space, line.parameter, line.value)}", f"{say_estimate(line.worth):<19} "
+        )
         for line in beside.lines
     ]
     return rows if len(rows) > 1 else []
@@ -139,8 +141,8 @@ def _say_depth(space: Space, depth: Depth) -> Iterator[str]:
     name, line, other = depth.parameter, depth.line, depth.other
     if line is not None:
         change = f"{_show(space, name, line.default)} → {_show(space, name, line.value)}"
-        yield _wrap(f"{change}: worth {say_worth(line.worth)} of the gain, by its share", "  ")
-        yield _wrap(f"put back alone: {say_worth(line.alone)}; {_say_finding(line)}", "  ")
+        yield _wrap(f"{change}: worth {say_estimate(line.worth)} of the gain, by its share", "  ")
+        yield _wrap(f"put back alone: {say_estimate(line.alone)}; {_say_finding(line)}", "  ")
         for each in line.mechanisms:
             yield _wrap(f"with it, {each.sentence}", "  ")
     if other is not None:
@@ -151,7 +153,7 @@ def _say_depth(space: Space, depth: Depth) -> Iterator[str]:
         low, high = (_show(space, name, end) for end in (depth.tolerance.low, depth.tolerance.high))
         yield _wrap(f"{low} to {high}: within {say_percent(depth.tolerance.loss)}", "  ")
     for pair in depth.interactions:
-        yield _wrap(f"{' and '.join(pair.parameters)} together: {say_worth(pair.worth)}", "  ")
+        yield _wrap(f"{' and '.join(pair.parameters)} together: {say_estimate(pair.worth)}", "  ")
 
 
 def _curve(space: Space, depth: Depth) -> list[str]:
@@ -161,8 +163,8 @@ def _curve(space: Space, depth: Depth) -> list[str]:
     rows = [
         (
             _show(space, depth.parameter, point.value),
-            NOTHING if point.at_winner is None else say_worth(point.at_winner),
-            NOTHING if point.at_default is None else say_worth(point.at_default),
+            NOTHING if point.at_winner is None else say_estimate(point.at_winner),
+            NOTHING if point.at_default is None else say_estimate(point.at_default),
             str(point.starts or NOTHING),
         )
         for point in _thin(depth.curve)

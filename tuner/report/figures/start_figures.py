@@ -5,9 +5,11 @@ from itertools import pairwise
 
 from tuner.records import Role, Start, State
 from tuner.report.figures.axes import Axis, number_labels, ratio_axis, ratio_labels
-from tuner.report.figures.bars import BARS_PX, Bar, BarChart
 from tuner.report.figures.drawing import (
+    BARS_PX,
     ROLES,
+    Bar,
+    BarChart,
     Chart,
     Note,
     Point,
@@ -18,7 +20,7 @@ from tuner.report.figures.drawing import (
     level_line,
 )
 from tuner.report.summary import Summary
-from tuner.report.wording import make_printable, say_interval, say_ratio, say_speedup
+from tuner.report.wording import make_printable, say_estimate, say_ratio, say_speedup
 from tuner.statistics.pareto import costs
 
 NARROW_PX = 280
@@ -108,7 +110,7 @@ def draw_pairs(summary: Summary) -> BarChart | None:
         return None
     axis = ratio_axis([*pairs.values(), gain.low, gain.high])
     together = Bar(
-        label="together", cells=(f"{say_ratio(gain.ratio)} {say_interval(gain.low, gain.high)}",),
+        label="together", cells=(say_estimate(gain),),
         tone="ink", dot=axis.percent(gain.ratio), low=axis.percent(gain.low), high=axis.percent(gain.high),
     )  # fmt: skip
     each = (

@@ -5,8 +5,7 @@ from pathlib import PurePosixPath
 
 import pytest
 
-from tuner.adapters.loads._h2load_mix import has_wrong_mix
-from tuner.adapters.loads.h2load import H2load
+from tuner.adapters.loads.h2load import H2load, has_wrong_mix
 from tuner.errors import UsageError
 from tuner.kit.bodies import Totals
 from tuner.ports import H2, Body, BodyCheck, RequestKind, Workload

@@ -1,6 +1,6 @@
 import pytest
 
-from tuner.adapters.servers.php_fpm.page_errors import find_page_errors
+from tuner.adapters.servers.php_fpm import find_page_errors
 
 IN_HTML = b"""<p>A shop</p><br />
 <b>Warning</b>:  SQLite3::query(): no such table: article in <b>/www/page.php</b> on line <b>3</b><br />
