@@ -45,7 +45,7 @@ class Command:
     def version_command(self) -> Argv | None:
         return None
 
-    def read_version(self, printed: Completed) -> str:  # noqa: ARG002 - the port's signature
+    def read_version(self, printed: Completed) -> str:
         return ""
 
     def files(self, workload: Workload) -> Files:

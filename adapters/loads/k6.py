@@ -99,10 +99,10 @@ class K6:
             str(workload.directory / "k6.js"),
         )
 
-    def outputs(self, workload: Workload) -> tuple[PurePosixPath, ...]:  # noqa: ARG002 - the port's signature
+    def outputs(self, workload: Workload) -> tuple[PurePosixPath, ...]:
         return ()
 
-    def parse(self, completed: Completed, outputs: Files, workload: Workload) -> LoadResult:  # noqa: ARG002
+    def parse(self, completed: Completed, outputs: Files, workload: Workload) -> LoadResult:
         with reading(self.name, "result", completed):
             if completed.returncode:
                 raise unreadable(self.name, "it failed", completed)

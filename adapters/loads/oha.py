@@ -85,7 +85,7 @@ class Oha:
     def read_version(self, printed: Completed) -> str:
         return version_in(printed)
 
-    def files(self, workload: Workload) -> Files:  # noqa: ARG002 - the port's signature
+    def files(self, workload: Workload) -> Files:
         return {}
 
     def command(self, workload: Workload) -> Argv:
@@ -109,10 +109,10 @@ class Oha:
             workload.url,
         )
 
-    def outputs(self, workload: Workload) -> tuple[PurePosixPath, ...]:  # noqa: ARG002 - the port's signature
+    def outputs(self, workload: Workload) -> tuple[PurePosixPath, ...]:
         return ()
 
-    def parse(self, completed: Completed, outputs: Files, workload: Workload) -> LoadResult:  # noqa: ARG002
+    def parse(self, completed: Completed, outputs: Files, workload: Workload) -> LoadResult:
         with reading(self.name, "result", completed):
             if completed.returncode:
                 return _panicked(completed, workload)

@@ -51,7 +51,7 @@ class WebSocket:
             )
         return text_of(printed.stdout).strip().removeprefix("websockets ")
 
-    def files(self, workload: Workload) -> Files:  # noqa: ARG002 - the port's signature
+    def files(self, workload: Workload) -> Files:
         return {}
 
     def command(self, workload: Workload) -> Argv:
@@ -71,10 +71,10 @@ class WebSocket:
         )
         return ended_after(workload.duration_s + GRACE_S, argv)
 
-    def outputs(self, workload: Workload) -> tuple[PurePosixPath, ...]:  # noqa: ARG002 - the port's signature
+    def outputs(self, workload: Workload) -> tuple[PurePosixPath, ...]:
         return ()
 
-    def parse(self, completed: Completed, outputs: Files, workload: Workload) -> LoadResult:  # noqa: ARG002
+    def parse(self, completed: Completed, outputs: Files, workload: Workload) -> LoadResult:
         with reading(self.name, "result", completed):
             if completed.returncode:
                 raise unreadable(self.name, "it failed", completed)

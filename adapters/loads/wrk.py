@@ -114,10 +114,10 @@ class Wrk:
         )
         return argv if is_whole(workload.duration_s) else interrupted_after(workload.duration_s, argv)
 
-    def outputs(self, workload: Workload) -> tuple[PurePosixPath, ...]:  # noqa: ARG002 - the port's signature
+    def outputs(self, workload: Workload) -> tuple[PurePosixPath, ...]:
         return ()
 
-    def parse(self, completed: Completed, outputs: Files, workload: Workload) -> LoadResult:  # noqa: ARG002
+    def parse(self, completed: Completed, outputs: Files, workload: Workload) -> LoadResult:
         with reading(self.name, "summary", completed):
             if completed.returncode:
                 return self._not_started(completed, workload)

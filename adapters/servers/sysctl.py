@@ -113,20 +113,15 @@ class Sysctl:
         changed = {name: value for name, value in config.items() if _show(value) != _show(current[name])}
         return self._write(changed, facts)
 
-    def needs(self, config: Config) -> Needs:  # noqa: ARG002 - nothing is started
+    def needs(self, config: Config) -> Needs:
         return Needs()
 
     def in_force(
-        self,
-        host: Host,  # noqa: ARG002 - nothing has to be asked
-        look: FileReader,
-        config: Config,
-        installation: Installation,  # noqa: ARG002
-        pid: int,  # noqa: ARG002 - there is no process
+        self, host: Host, look: FileReader, config: Config, installation: Installation, pid: int
     ) -> Config:
         return _read_back(look, config)
 
-    def render(self, config: Config, site: Site, facts: Facts) -> Files:  # noqa: ARG002 - the port's signature
+    def render(self, config: Config, site: Site, facts: Facts) -> Files:
         return self._write(config, facts)
 
     def _write(self, config: Config, facts: Facts) -> Files:
@@ -145,26 +140,21 @@ class Sysctl:
             for key, text in {**{key: _show(value) for key, value in whole.items()}, **vectors}.items()
         }
 
-    def check(self, site: Site, facts: Facts) -> Argv | None:  # noqa: ARG002 - nothing checks but the kernel
+    def check(self, site: Site, facts: Facts) -> Argv | None:
         return None
 
-    def refusals(self, checked: Completed) -> tuple[str, ...]:  # noqa: ARG002 - see check
+    def refusals(self, checked: Completed) -> tuple[str, ...]:
         return ()
 
-    def start(self, site: Site, facts: Facts) -> Argv | None:  # noqa: ARG002 - nothing has to be started
+    def start(self, site: Site, facts: Facts) -> Argv | None:
         return None
 
     def effective(
-        self,
-        host: Host,
-        config: Config,
-        site: Site,  # noqa: ARG002 - the port's signature
-        facts: Facts,  # noqa: ARG002
-        process: Process | None,  # noqa: ARG002
+        self, host: Host, config: Config, site: Site, facts: Facts, process: Process | None
     ) -> Config:
         return _read_back(host, config)
 
-    def complaints(self, log: bytes) -> tuple[str, ...]:  # noqa: ARG002 - it keeps no log
+    def complaints(self, log: bytes) -> tuple[str, ...]:
         return ()
 
 

@@ -114,19 +114,14 @@ class Sysfs:
                 changed |= setting.write(value, setting.find(there), _cpus_in(there))
         return changed
 
-    def needs(self, config: Config) -> Needs:  # noqa: ARG002 - nothing is started
+    def needs(self, config: Config) -> Needs:
         return Needs()
 
-    def refusals(self, checked: Completed) -> tuple[str, ...]:  # noqa: ARG002 - nothing checks but the kernel
+    def refusals(self, checked: Completed) -> tuple[str, ...]:
         return ()
 
     def in_force(
-        self,
-        host: Host,  # noqa: ARG002 - nothing has to be asked
-        look: FileReader,
-        config: Config,
-        installation: Installation,
-        pid: int,  # noqa: ARG002 - there is no process
+        self, host: Host, look: FileReader, config: Config, installation: Installation, pid: int
     ) -> Config:
         cpus = _cpus_in(_texts_of(installation.files))
         found: dict[str, Scalar] = {}
@@ -138,7 +133,7 @@ class Sysfs:
             found[name] = _say_values(values) if value is None else value
         return found
 
-    def complaints(self, log: bytes) -> tuple[str, ...]:  # noqa: ARG002 - it keeps no log
+    def complaints(self, log: bytes) -> tuple[str, ...]:
         return ()
 
 

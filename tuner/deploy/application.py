@@ -40,35 +40,30 @@ class Application:
     package: ClassVar[str] = ""
     denied: ClassVar[tuple[str, ...]] = ()
 
-    def detect(self, host: Host) -> Facts:  # noqa: ARG002 - nothing is known of it
+    def detect(self, host: Host) -> Facts:
         return Facts(port=self.port or PORT, speaks=self.speaks)
 
-    def needs(self, config: Config) -> Needs:  # noqa: ARG002 - nothing is known of it
+    def needs(self, config: Config) -> Needs:
         return Needs()
 
-    def refusals(self, checked: Completed) -> tuple[str, ...]:  # noqa: ARG002 - it has no check
+    def refusals(self, checked: Completed) -> tuple[str, ...]:
         return ()
 
-    def complaints(self, log: bytes) -> tuple[str, ...]:  # noqa: ARG002 - its last lines are quoted
+    def complaints(self, log: bytes) -> tuple[str, ...]:
         return ()
 
-    def render(self, config: Config, site: Site, facts: Facts) -> Files:  # noqa: ARG002 - the port's signature
+    def render(self, config: Config, site: Site, facts: Facts) -> Files:
         return {}
 
-    def check(self, site: Site, facts: Facts) -> Argv | None:  # noqa: ARG002 - the port's signature
+    def check(self, site: Site, facts: Facts) -> Argv | None:
         return None
 
-    def start(self, site: Site, facts: Facts) -> Argv | None:  # noqa: ARG002 - the port's signature
+    def start(self, site: Site, facts: Facts) -> Argv | None:
         values = {"{port}": str(site.port), "{folder}": self.folder}
         return tuple(_fill(word, values) for word in self.command)
 
     def effective(
-        self,
-        host: Host,  # noqa: ARG002 - the port's signature
-        config: Config,  # noqa: ARG002 - the port's signature
-        site: Site,  # noqa: ARG002 - the port's signature
-        facts: Facts,  # noqa: ARG002 - the port's signature
-        process: Process | None,  # noqa: ARG002 - the port's signature
+        self, host: Host, config: Config, site: Site, facts: Facts, process: Process | None
     ) -> Config:
         return {}
 

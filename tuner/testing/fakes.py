@@ -81,11 +81,11 @@ class MemoryHost:
         self,
         argv: Sequence[str],
         *,
-        timeout_s: float,  # noqa: ARG002 - everything takes no time here
-        cpus: CpuSet | None = None,  # noqa: ARG002 - and has no place
+        timeout_s: float,
+        cpus: CpuSet | None = None,
         stdin: bytes = b"",
-        open_files: int | None = None,  # noqa: ARG002 - nor limits
-        as_root: bool = False,  # noqa: ARG002 - nor users
+        open_files: int | None = None,
+        as_root: bool = False,
     ) -> Completed:
         self.ran.append(tuple(argv))
         if argv[0] not in self.commands:
@@ -110,7 +110,7 @@ class MemoryHost:
                 break
         return tuple(ended)
 
-    def look(self, paths: Sequence[PurePosixPath], *, trees: Sequence[int] = ()) -> FileReader:  # noqa: ARG002
+    def look(self, paths: Sequence[PurePosixPath], *, trees: Sequence[int] = ()) -> FileReader:
         return self
 
     def read(self, path: PurePosixPath) -> FileState:

@@ -81,7 +81,7 @@ class _Connection(asyncio.Protocol):
         self._transport = transport
         self._running.open_connections.add(transport)
 
-    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - asyncio's signature
+    def connection_lost(self, exc: Exception | None) -> None:
         self._running.open_connections.discard(self._transport)
 
     def data_received(self, data: bytes) -> None:

@@ -33,7 +33,7 @@ class LocalRunner(CommandRunner):
 
     name = "local"
 
-    def look(self, paths: Sequence[PurePosixPath], *, trees: Sequence[int] = ()) -> FileReader:  # noqa: ARG002
+    def look(self, paths: Sequence[PurePosixPath], *, trees: Sequence[int] = ()) -> FileReader:
         return self
 
     def _run(self, steps: Sequence[Step]) -> tuple[Completed, ...]:

@@ -61,7 +61,7 @@ class RefuseUnknownKeys(paramiko.MissingHostKeyPolicy):  # type: ignore[misc] # 
         self._known_hosts = known_hosts
         self._known = known
 
-    def missing_host_key(self, client: paramiko.SSHClient, hostname: str, key: paramiko.PKey) -> None:  # noqa: ARG002
+    def missing_host_key(self, client: paramiko.SSHClient, hostname: str, key: paramiko.PKey) -> None:
         """Refuse it."""
         if said := self._known.revoked.get(key.asbytes()):
             raise TargetError(

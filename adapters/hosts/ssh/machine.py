@@ -148,7 +148,7 @@ class RemoteMachine(CommandRunner):
             unlocked_at = len(done)
             self._unlock(shell)
 
-    def _lender_of(self, path: PurePosixPath) -> "Lend":  # noqa: ARG002 - a sandbox has several
+    def _lender_of(self, path: PurePosixPath) -> "Lend":
         """Return what lends the shell that reads a file."""
         return self._shells.borrow
 

@@ -173,7 +173,7 @@ class Apache(ApacheMpm):
     def find(self, host: Host) -> Installation:
         return find_apache(host, self.package, self.mpm)
 
-    def aim(self, host: Host, installation: Installation, requests: Sequence[SentRequest]) -> Installation:  # noqa: ARG002 - nothing has to be asked
+    def aim(self, host: Host, installation: Installation, requests: Sequence[SentRequest]) -> Installation:
         return aim_installation(installation, requests)
 
     def rewrite(self, config: Config, installation: Installation) -> Files:

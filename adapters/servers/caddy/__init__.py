@@ -46,7 +46,7 @@ class Caddy:
         facts = programs.detect_program(host, names, "version", before=r"\sv?", package=self.package)
         return replace(facts, passes_to=frozenset({HTTP}))
 
-    def render(self, config: Config, site: Site, facts: Facts) -> Files:  # noqa: ARG002 - the port's signature
+    def render(self, config: Config, site: Site, facts: Facts) -> Files:
         return write_files(config, site)
 
     def check(self, site: Site, facts: Facts) -> Argv | None:
@@ -59,19 +59,14 @@ class Caddy:
         return self._command(site, facts, "run")
 
     def effective(
-        self,
-        host: Host,
-        config: Config,
-        site: Site,
-        facts: Facts,  # noqa: ARG002 - the port's signature
-        process: Process | None,
+        self, host: Host, config: Config, site: Site, facts: Facts, process: Process | None
     ) -> Config:
         return read_running(host, config, site, process.pid) if process is not None else {}
 
     def complaints(self, log: bytes) -> tuple[str, ...]:
         return programs.find_complaints(log, about=_COMPLAINT, prefix=_LOG_PREFIX)
 
-    def needs(self, config: Config) -> Needs:  # noqa: ARG002 - Go raises the limit of open files by itself
+    def needs(self, config: Config) -> Needs:
         return Needs()
 
     def _command(self, site: Site, facts: Facts, verb: str) -> Argv:

@@ -177,31 +177,26 @@ class Command:
         cores = programs.read_online_cpus(host)
         return Facts(program=PurePosixPath(self._start[0]), cores=cores, passes_to=frozenset({HTTP, FASTCGI}))
 
-    def render(self, config: Config, site: Site, facts: Facts) -> Files:  # noqa: ARG002 - the port's signature
+    def render(self, config: Config, site: Site, facts: Facts) -> Files:
         return {
             site.directory / name: template.render(config, site).encode()
             for name, template in self._templates.items()
         }
 
-    def check(self, site: Site, facts: Facts) -> Argv | None:  # noqa: ARG002 - the port's signature
+    def check(self, site: Site, facts: Facts) -> Argv | None:
         return self._fill(self._check, site)
 
-    def refusals(self, checked: Completed) -> tuple[str, ...]:  # noqa: ARG002 - its exit status says all
+    def refusals(self, checked: Completed) -> tuple[str, ...]:
         return ()
 
-    def start(self, site: Site, facts: Facts) -> Argv | None:  # noqa: ARG002 - the port's signature
+    def start(self, site: Site, facts: Facts) -> Argv | None:
         return self._fill(self._start, site)
 
-    def stop(self, site: Site, facts: Facts) -> Argv | None:  # noqa: ARG002 - the port's signature
+    def stop(self, site: Site, facts: Facts) -> Argv | None:
         return self._fill(self._stop, site)
 
     def effective(
-        self,
-        host: Host,
-        config: Config,
-        site: Site,
-        facts: Facts,  # noqa: ARG002 - the port's signature
-        process: Process | None,  # noqa: ARG002 - its command is asked
+        self, host: Host, config: Config, site: Site, facts: Facts, process: Process | None
     ) -> Config:
         command = self._fill(self._read_back, site)
         if command is None or not config:
@@ -217,7 +212,7 @@ class Command:
     def complaints(self, log: bytes) -> tuple[str, ...]:
         return programs.find_complaints(log, about=_COMPLAINT, prefix=_NO_PREFIX)
 
-    def needs(self, config: Config) -> Needs:  # noqa: ARG002 - nothing is known of it
+    def needs(self, config: Config) -> Needs:
         return Needs()
 
     def _fill(self, command: Argv, site: Site) -> Argv | None:

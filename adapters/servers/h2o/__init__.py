@@ -52,7 +52,7 @@ class H2o:
         facts = programs.detect_program(host, names, "-v", before="h2o version ", package=self.package)
         return replace(facts, passes_to=frozenset({HTTP, FASTCGI}), offers=dict.fromkeys((TLS, H2, H2C), ""))
 
-    def render(self, config: Config, site: Site, facts: Facts) -> Files:  # noqa: ARG002 - the port's signature
+    def render(self, config: Config, site: Site, facts: Facts) -> Files:
         return {site.directory / CONFIG_FILE: write_configuration(config, site).encode()}
 
     def check(self, site: Site, facts: Facts) -> Argv | None:
@@ -66,12 +66,7 @@ class H2o:
         return (str(facts.program), "-c", str(site.directory / CONFIG_FILE))
 
     def effective(
-        self,
-        host: Host,
-        config: Config,
-        site: Site,
-        facts: Facts,  # noqa: ARG002 - the port's signature
-        process: Process | None,
+        self, host: Host, config: Config, site: Site, facts: Facts, process: Process | None
     ) -> Config:
         if process is None:
             return {}
@@ -86,7 +81,7 @@ class H2o:
     def rewrite(self, config: Config, installation: Installation) -> Files:
         return rewrite_files(config, installation)
 
-    def needs(self, config: Config) -> Needs:  # noqa: ARG002 - it has a thread for each CPU or so, and raises its own limit
+    def needs(self, config: Config) -> Needs:
         return Needs()
 
     def in_force(

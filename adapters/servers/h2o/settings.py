@@ -40,7 +40,7 @@ class Ratio:
 
     otherwise: float
 
-    def default(self, facts: Facts) -> Scalar:  # noqa: ARG002 - as the others
+    def default(self, facts: Facts) -> Scalar:
         return self.otherwise
 
     def read(self, word: str) -> Scalar | None:
@@ -61,7 +61,7 @@ class Switch:
 
     otherwise: bool
 
-    def default(self, facts: Facts) -> Scalar:  # noqa: ARG002 - as the others
+    def default(self, facts: Facts) -> Scalar:
         return self.otherwise
 
     def read(self, word: str) -> Scalar | None:
@@ -80,7 +80,7 @@ class Mode:
     otherwise: str
     words: tuple[str, ...]
 
-    def default(self, facts: Facts) -> Scalar:  # noqa: ARG002 - as the others
+    def default(self, facts: Facts) -> Scalar:
         return self.otherwise
 
     def read(self, word: str) -> Scalar | None:

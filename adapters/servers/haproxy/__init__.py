@@ -45,7 +45,7 @@ class Haproxy:
         facts = programs.detect_program(host, names, "-v", before="HAProxy version ", package=self.package)
         return replace(facts, passes_to=frozenset({HTTP}), needs_backend=True)
 
-    def render(self, config: Config, site: Site, facts: Facts) -> Files:  # noqa: ARG002 - the port's signature
+    def render(self, config: Config, site: Site, facts: Facts) -> Files:
         return {site.directory / CONFIG_FILE: write_configuration(config, site).encode()}
 
     def check(self, site: Site, facts: Facts) -> Argv | None:
@@ -60,12 +60,7 @@ class Haproxy:
         return ("sh", "-c", _LOG_TO_FILE, str(site.access_log), *serve)
 
     def effective(
-        self,
-        host: Host,
-        config: Config,
-        site: Site,
-        facts: Facts,  # noqa: ARG002 - the port's signature
-        process: Process | None,
+        self, host: Host, config: Config, site: Site, facts: Facts, process: Process | None
     ) -> Config:
         return read_running(host, config, site) if process is not None else {}
 

@@ -136,7 +136,7 @@ class OpenFileCache:
     module: str = ""
     parameters: tuple[str, ...] = ("open_file_cache", "open_file_cache_inactive")
 
-    def default(self, facts: Facts) -> dict[str, Scalar]:  # noqa: ARG002 - the protocol's
+    def default(self, facts: Facts) -> dict[str, Scalar]:
         return {"open_file_cache": 0, "open_file_cache_inactive": 60}
 
     def read(self, words: Words) -> dict[str, Scalar]:
@@ -148,7 +148,7 @@ class OpenFileCache:
             return {}
         return {"open_file_cache": size, "open_file_cache_inactive": inactive}
 
-    def write(self, words: Words | None, values: Config) -> Words | None:  # noqa: ARG002 - the protocol's
+    def write(self, words: Words | None, values: Config) -> Words | None:
         size = check_number("open_file_cache", values["open_file_cache"])
         inactive = Time().write("open_file_cache_inactive", values["open_file_cache_inactive"])
         return (f"max={size}", f"inactive={inactive}") if size else ("off",)
@@ -182,7 +182,7 @@ class Buffers:
             return {}
         return dict(zip(self.parameters, (number, size), strict=True))
 
-    def write(self, words: Words | None, values: Config) -> Words | None:  # noqa: ARG002 - the protocol's
+    def write(self, words: Words | None, values: Config) -> Words | None:
         number, size = self.parameters
         return (
             Count(least=1).write(number, values[number]),
@@ -249,13 +249,13 @@ class WorkerAffinity:
     module: str = ""
     parameters: tuple[str, ...] = ("worker_cpu_affinity",)
 
-    def default(self, facts: Facts) -> dict[str, Scalar]:  # noqa: ARG002 - the protocol's
+    def default(self, facts: Facts) -> dict[str, Scalar]:
         return {"worker_cpu_affinity": "off"}
 
     def read(self, words: Words) -> dict[str, Scalar]:
         return {"worker_cpu_affinity": "auto"} if words == ("auto",) else {}
 
-    def write(self, words: Words | None, values: Config) -> Words | None:  # noqa: ARG002 - the protocol's
+    def write(self, words: Words | None, values: Config) -> Words | None:
         kind = Choice(words={"auto": "auto", "off": "off"})
         chosen = kind.write("worker_cpu_affinity", values["worker_cpu_affinity"])
         return None if chosen == "off" else (chosen,)
@@ -270,7 +270,7 @@ class AccessLog:
     module: str = ""
     parameters: tuple[str, ...] = ("access_log", "access_log_buffer")
 
-    def default(self, facts: Facts) -> dict[str, Scalar]:  # noqa: ARG002 - the protocol's
+    def default(self, facts: Facts) -> dict[str, Scalar]:
         return {"access_log": "on", "access_log_buffer": 0}
 
     def read(self, words: Words) -> dict[str, Scalar]:

@@ -103,7 +103,7 @@ class PhpFpm:
             speaks=FASTCGI,
         )
 
-    def render(self, config: Config, site: Site, facts: Facts) -> Files:  # noqa: ARG002 - the port's signature
+    def render(self, config: Config, site: Site, facts: Facts) -> Files:
         return private.write_files(config, site)
 
     def check(self, site: Site, facts: Facts) -> Argv | None:
