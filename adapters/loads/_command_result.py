@@ -5,7 +5,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from tuner.kit.load_output import positive, real, whole
+from tuner.kit.load_output import as_count, as_float, positive
 from tuner.ports import FAILURE_KINDS, ConnectTime, Failures, Latency, LoadResult, Workload
 
 COUNTS = ("correct", "requests", "bytes", *(f"failures_{kind}" for kind in FAILURE_KINDS))
@@ -36,13 +36,13 @@ class ResultReader:
     def read(self, text: str, workload: Workload) -> LoadResult:
         """Read the counts. Raises one of load_output.NOT_READ."""
         found = self._by_pointers(text) if self.pointers else self._by_patterns(text)
-        values = {name: real(value * self.scale.get(name, 1)) for name, value in found.items()}
-        failures = Failures(**{kind: whole(values.get(f"failures_{kind}", 0)) for kind in FAILURE_KINDS})
+        values = {name: as_float(value * self.scale.get(name, 1)) for name, value in found.items()}
+        failures = Failures(**{kind: as_count(values.get(f"failures_{kind}", 0)) for kind in FAILURE_KINDS})
         return LoadResult(
             duration_s=positive(values.get("duration_s", workload.duration_s)),
             correct=_correct(values, failures),
             failures=failures,
-            bytes=whole(values.get("bytes", 0)),
+            bytes=as_count(values.get("bytes", 0)),
             latency=_latency(values, failures),
             connect_time=_connect_time(values),
         )
@@ -84,16 +84,16 @@ def _number(value: object, name: str) -> float:
     if isinstance(value, str) and NUMBER.fullmatch(value):
         value = float(value)
     try:
-        return real(value)
+        return as_float(value)
     except ValueError as error:
         raise ValueError(f"{name}: {error}") from error
 
 
 def _correct(values: Mapping[str, float], failures: Failures) -> int:
     if "correct" not in values:
-        return whole(values["requests"] - failures.total)
-    correct = whole(values["correct"])
-    if "requests" in values and correct > whole(values["requests"]):
+        return as_count(values["requests"] - failures.total)
+    correct = as_count(values["correct"])
+    if "requests" in values and correct > as_count(values["requests"]):
         raise ValueError(f"{correct} correct responses to {values['requests']:g} requests")
     return correct
 

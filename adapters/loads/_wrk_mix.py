@@ -10,7 +10,7 @@ without it.
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from tuner.kit.load_output import series, table, whole
+from tuner.kit.load_output import as_count, as_list, as_object
 from tuner.ports import Failures, RequestKind
 
 STEPS = 1000
@@ -128,8 +128,8 @@ def order_of(weights: Sequence[float]) -> tuple[int, ...]:
 
 def read_mix(values: object) -> tuple[int, Failures]:
     """Read how many responses were correct, and which were not. Raises ValueError for an odd shape."""
-    mix = table(values)
-    sent, got, wrong = ([whole(each) for each in series(mix[name])] for name in ("sent", "got", "wrong"))
+    mix = as_object(values)
+    sent, got, wrong = ([as_count(each) for each in as_list(mix[name])] for name in ("sent", "got", "wrong"))
     correct = [min(asked, came) for asked, came in zip(sent, got, strict=True)]
     crossed = sum(got) - sum(correct)
     return sum(correct), Failures(status=wrong[0], length=wrong[1] + crossed)

@@ -41,15 +41,15 @@ from tuner.kit.load_command import (
     with_path,
 )
 from tuner.kit.load_output import (
+    as_count,
+    as_float,
     gave_up,
     own_fault,
     positive,
     reading,
-    real,
     text_of,
     unreadable,
     version_in,
-    whole,
 )
 from tuner.ports import Argv, Completed, ConnectTime, Failures, Files, Latency, LoadResult, Workload
 
@@ -130,7 +130,7 @@ class Ab:
         if error is None or completed.returncode == 0:
             raise unreadable(self.name, "no report", completed)
         total = _TOTAL.search(text_of(completed.stdout))
-        ended = whole(int(total.group(1))) if total else 0
+        ended = as_count(int(total.group(1))) if total else 0
         why = f"{error.group(1).strip()} after {ended} requests"
         result = gave_up(completed, workload, why, own_fault(error.group(1)))
         return result if workload.requests_total is None else _fail_rest(result, ended, workload)
@@ -186,7 +186,7 @@ def _result(text: str, csv: bytes, completed: Completed, workload: Workload) -> 
 
 
 def _counts(text: str) -> dict[str, int]:
-    counts = {name: whole(int(_found(line, text))) for name, line in _COUNTS.items()}
+    counts = {name: as_count(int(_found(line, text))) for name, line in _COUNTS.items()}
     counts |= {name: _optional(line, text) for name, line in _OPTIONAL_COUNTS.items()}
     kinds = ("connect", "receive", "length", "exceptions")
     if counts["failed"] == 0:
@@ -194,7 +194,7 @@ def _counts(text: str) -> dict[str, int]:
     found = _KINDS.search(text)
     if found is None:
         raise ValueError("failed requests without their kinds")
-    return {**counts, **dict(zip(kinds, (whole(int(count)) for count in found.groups()), strict=True))}
+    return {**counts, **dict(zip(kinds, (as_count(int(count)) for count in found.groups()), strict=True))}
 
 
 def _judge(counts: Mapping[str, int], workload: Workload) -> tuple[int, Failures]:
@@ -238,20 +238,20 @@ def _found(line: re.Pattern[str], text: str) -> str:
 
 
 def _optional(line: re.Pattern[str], text: str) -> int:
-    return whole(int(_found(line, text))) if line.search(text) else 0
+    return as_count(int(_found(line, text))) if line.search(text) else 0
 
 
 def _connect_time(text: str) -> ConnectTime | None:
     found = _CONNECT_ROW.search(text)
     if found is None:
         return None
-    least, mean, _median, most = (float(whole(int(value))) for value in found.groups())
+    least, mean, _median, most = (float(as_count(int(value))) for value in found.groups())
     return ConnectTime(min_ms=least, mean_ms=mean, max_ms=most)
 
 
 def _latency(csv: bytes, samples: int) -> Latency:
     rows = [_CSV_ROW.fullmatch(line) for line in text_of(csv).splitlines()[1:]]
-    points = [(int(row.group(1)) / 100, real(float(row.group(2)))) for row in rows if row]
+    points = [(int(row.group(1)) / 100, as_float(float(row.group(2)))) for row in rows if row]
     if [quantile for quantile, _ in points] != [step / 100 for step in range(101)]:
         raise ValueError(f"the table of -e has {len(points)} rows of 101")
     rising_ms = accumulate((value_ms for _, value_ms in points), max)

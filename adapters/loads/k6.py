@@ -29,22 +29,22 @@ from tuner.errors import UsageError
 from tuner.kit.latency import latency_of_quantiles
 from tuner.kit.load_command import Ability, refuse_unsendable
 from tuner.kit.load_output import (
+    as_count,
+    as_float,
+    as_list,
+    as_object,
+    connect_time,
     json_object,
     positive,
     reading,
-    real,
-    series,
-    table,
     text_of,
     unreadable,
     version_in,
-    whole,
 )
 from tuner.ports import (
     FAILURE_KINDS,
     Argv,
     Completed,
-    ConnectTime,
     Failures,
     Files,
     Latency,
@@ -166,7 +166,8 @@ def _settings(workload: Workload) -> str:
 
 def _result(result: Mapping[str, object], workload: Workload) -> LoadResult:
     counts = {
-        kind: whole(table(result["counts"]).get(kind, 0)) for kind in ("correct", *FAILURE_KINDS, "dropped")
+        kind: as_count(as_object(result["counts"]).get(kind, 0))
+        for kind in ("correct", *FAILURE_KINDS, "dropped")
     }
     correct = counts["correct"]
     done = correct + sum(counts[kind] for kind in FAILURE_KINDS)
@@ -181,21 +182,14 @@ def _result(result: Mapping[str, object], workload: Workload) -> LoadResult:
         duration_s=positive(result["durationMs"]) / 1000,
         correct=correct,
         failures=Failures(**failed),
-        bytes=whole(result["bytes"]),
-        latency=_latency(table(result["latency"])) if correct else None,
-        connect_time=_connect_time(result["connect"]),
+        bytes=as_count(result["bytes"]),
+        latency=_latency(as_object(result["latency"])) if correct else None,
+        connect_time=connect_time(result["connect"], mean="avg"),
         generator_fault=own,
     )
 
 
 def _latency(trend: Mapping[str, object]) -> Latency:
-    values_ms = [real(value) for value in series(trend["percentiles"])]
-    grid = {**dict(zip(GRID, values_ms, strict=True)), 1.0: real(trend["max"])}
-    return latency_of_quantiles(grid, whole(trend["count"]), mean_ms=real(trend["avg"]))
-
-
-def _connect_time(trend: object) -> ConnectTime | None:
-    if trend is None:
-        return None
-    values = table(trend)
-    return ConnectTime(min_ms=real(values["min"]), mean_ms=real(values["avg"]), max_ms=real(values["max"]))
+    values_ms = [as_float(value) for value in as_list(trend["percentiles"])]
+    grid = {**dict(zip(GRID, values_ms, strict=True)), 1.0: as_float(trend["max"])}
+    return latency_of_quantiles(grid, as_count(trend["count"]), mean_ms=as_float(trend["avg"]))

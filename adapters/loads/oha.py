@@ -22,17 +22,17 @@ from tuner.kit.bodies import Totals, has_wrong_bodies
 from tuner.kit.latency import latency_of_quantiles
 from tuner.kit.load_command import Ability, header_options, refuse_unsendable
 from tuner.kit.load_output import (
+    as_count,
+    as_float,
+    as_object,
     gave_up,
     json_object,
     own_fault,
     positive,
     reading,
-    real,
-    table,
     text_of,
     unreadable,
     version_in,
-    whole,
 )
 from tuner.ports import (
     H2,
@@ -128,12 +128,14 @@ def _panicked(completed: Completed, workload: Workload) -> LoadResult:
 
 
 def _result(report: Mapping[str, object], workload: Workload) -> LoadResult:
-    summary = table(report["summary"])
-    statuses = {status: whole(count) for status, count in table(report["statusCodeDistribution"]).items()}
-    errors = {error: whole(count) for error, count in table(report["errorDistribution"]).items()}
+    summary = as_object(report["summary"])
+    statuses = {
+        status: as_count(count) for status, count in as_object(report["statusCodeDistribution"]).items()
+    }
+    errors = {error: as_count(count) for error, count in as_object(report["errorDistribution"]).items()}
     answered = sum(count for status, count in statuses.items() if 200 <= int(status) < 300)  # noqa: PLR2004 - 2xx
     responses = sum(statuses.values())
-    received = whole(summary["totalData"])
+    received = as_count(summary["totalData"])
     totals = Totals(answered=answered, refused=responses - answered, broken=0, received_bytes=received)
     wrong = answered if has_wrong_bodies(totals, workload) else 0
     kinds = Counter[str]()
@@ -165,18 +167,18 @@ def _kind(error: str) -> str:
 
 
 def _latency(report: Mapping[str, object], samples: int) -> Latency:
-    summary, percentiles = table(report["summary"]), table(report["latencyPercentiles"])
-    grid = {quantile: real(percentiles[name]) * 1000 for name, quantile in _PERCENTILES.items()}
-    grid[1.0] = real(summary["slowest"]) * 1000
-    return latency_of_quantiles(grid, samples, mean_ms=real(summary["average"]) * 1000)
+    summary, percentiles = as_object(report["summary"]), as_object(report["latencyPercentiles"])
+    grid = {quantile: as_float(percentiles[name]) * 1000 for name, quantile in _PERCENTILES.items()}
+    grid[1.0] = as_float(summary["slowest"]) * 1000
+    return latency_of_quantiles(grid, samples, mean_ms=as_float(summary["average"]) * 1000)
 
 
 def _connect_time(report: Mapping[str, object]) -> ConnectTime | None:
-    dialup = table(table(report["details"])["DNSDialup"])
+    dialup = as_object(as_object(report["details"])["DNSDialup"])
     if dialup["average"] is None:
         return None
     return ConnectTime(
-        min_ms=real(dialup["fastest"]) * 1000,
-        mean_ms=real(dialup["average"]) * 1000,
-        max_ms=real(dialup["slowest"]) * 1000,
+        min_ms=as_float(dialup["fastest"]) * 1000,
+        mean_ms=as_float(dialup["average"]) * 1000,
+        max_ms=as_float(dialup["slowest"]) * 1000,
     )

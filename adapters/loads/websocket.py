@@ -14,13 +14,21 @@ from typing import ClassVar
 from tuner.errors import UsageError
 from tuner.kit.latency import latency_of_samples
 from tuner.kit.load_command import Ability, ended_after, header_options, refuse_unsendable
-from tuner.kit.load_output import json_object, positive, reading, real, table, text_of, unreadable, whole
+from tuner.kit.load_output import (
+    as_count,
+    as_object,
+    connect_time,
+    json_object,
+    positive,
+    reading,
+    text_of,
+    unreadable,
+)
 from tuner.ports import (
     FAILURE_KINDS,
     WEBSOCKET,
     Argv,
     Completed,
-    ConnectTime,
     Failures,
     Files,
     LoadResult,
@@ -82,22 +90,15 @@ class WebSocket:
 
 
 def _result(report: Mapping[str, object]) -> LoadResult:
-    counted = {kind: whole(count) for kind, count in table(report["failures"]).items()}
-    latencies = {int(each): whole(count) for each, count in table(report["latencies_us"]).items()}
+    counted = {kind: as_count(count) for kind, count in as_object(report["failures"]).items()}
+    latencies = {int(each): as_count(count) for each, count in as_object(report["latencies_us"]).items()}
     fault = report["fault"]
     return LoadResult(
         duration_s=positive(report["duration_s"]),
-        correct=whole(report["correct"]),
+        correct=as_count(report["correct"]),
         failures=Failures(**{kind: counted.get(kind, 0) for kind in FAILURE_KINDS}),
-        bytes=whole(report["bytes"]),
+        bytes=as_count(report["bytes"]),
         latency=latency_of_samples([*chain.from_iterable(repeat(*each) for each in latencies.items())]),
-        connect_time=_connect_time(report["connect_ms"]),
+        connect_time=connect_time(report["connect_ms"], mean="mean"),
         generator_fault=None if fault is None else str(fault),
     )
-
-
-def _connect_time(found: object) -> ConnectTime | None:
-    if found is None:
-        return None
-    times = table(found)
-    return ConnectTime(min_ms=real(times["min"]), mean_ms=real(times["mean"]), max_ms=real(times["max"]))

@@ -29,18 +29,18 @@ from tuner.kit.bodies import Totals, has_wrong_responses
 from tuner.kit.latency import latency_of_quantiles
 from tuner.kit.load_command import Ability, interrupted_after, is_whole, refuse_unsendable
 from tuner.kit.load_output import (
+    as_count,
+    as_float,
+    as_list,
+    as_object,
     gave_up,
     json_object,
     own_fault,
     positive,
     reading,
-    real,
-    series,
-    table,
     text_of,
     unreadable,
     version_in,
-    whole,
 )
 from tuner.ports import Argv, Completed, Failures, Files, Latency, LoadResult, RequestKind, Workload
 
@@ -154,10 +154,10 @@ def _threads(workload: Workload) -> int:
 
 
 def _result(summary: Mapping[str, object], workload: Workload) -> LoadResult:
-    errors = {kind: whole(count) for kind, count in table(summary["errors"]).items()}
+    errors = {kind: as_count(count) for kind, count in as_object(summary["errors"]).items()}
     if _kinds_to_look_at(workload):
         return _result_of_mix(summary, errors, workload)
-    requests, received = whole(summary["requests"]), whole(summary["bytes"])
+    requests, received = as_count(summary["requests"]), as_count(summary["bytes"])
     late = errors["timeout"]
     answered = requests - errors["status"] - late
     if answered < 0:
@@ -187,7 +187,7 @@ def _result_of_mix(
     summary: Mapping[str, object], errors: Mapping[str, int], workload: Workload
 ) -> LoadResult:
     """Read the counts of a load of which every response was looked at."""
-    requests = whole(summary["requests"])
+    requests = as_count(summary["requests"])
     correct, wrong = read_mix(summary["mix"])
     unheard = errors["timeout"] + _unanswered(requests, errors, workload)
     return LoadResult(
@@ -196,7 +196,7 @@ def _result_of_mix(
         failures=replace(
             wrong, connect=errors["connect"], read=errors["read"], write=errors["write"], timeout=unheard
         ),
-        bytes=whole(summary["bytes"]),
+        bytes=as_count(summary["bytes"]),
         latency=_latency(summary, requests) if correct else None,
         generator_fault=_own_fault(errors, workload),
     )
@@ -220,6 +220,6 @@ def _unanswered(requests: int, errors: Mapping[str, int], workload: Workload) ->
 
 
 def _latency(summary: Mapping[str, object], requests: int) -> Latency:
-    values_ms = [real(value) / 1000 for value in series(summary["latency_us"])]
+    values_ms = [as_float(value) / 1000 for value in as_list(summary["latency_us"])]
     grid = dict(zip((*_GRID, 1.0), values_ms, strict=True))
-    return latency_of_quantiles(grid, requests, mean_ms=real(summary["mean_us"]) / 1000, corrected=True)
+    return latency_of_quantiles(grid, requests, mean_ms=as_float(summary["mean_us"]) / 1000, corrected=True)

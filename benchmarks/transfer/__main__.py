@@ -37,7 +37,7 @@ from tuner.campaign.warm_start import SHARE
 from tuner.corpus.collect import collect
 from tuner.corpus.corpus_study import CorpusStudy, Tried
 from tuner.corpus.files import read_corpus, write_corpus_study
-from tuner.corpus.proposals import Proposal, find_alike, propose
+from tuner.corpus.proposals import HintProposal, find_alike, propose
 from tuner.corpus.surrogate import Surrogate, observe_study
 from tuner.errors import UsageError
 from tuner.optimize.catalogue import make_optimizer
@@ -131,7 +131,7 @@ def _advise(corpus: Sequence[CorpusStudy], space: Space) -> Space:
     return with_proposals(space, propose(alike, space))
 
 
-def with_proposals(space: Space, proposals: Sequence[Proposal]) -> Space:
+def with_proposals(space: Space, proposals: Sequence[HintProposal]) -> Space:
     """Return a space with these hints in place of its own of the same parameters."""
     told = {each.parameter: Hint(odds=each.odds, value=each.value, source="corpus") for each in proposals}
     parameters = tuple(

@@ -9,7 +9,7 @@ from shutil import which
 import pytest
 
 from tuner.campaign.prepare import Setup, prepare
-from tuner.deploy.asked import Wanted
+from tuner.deploy.asked import ExpectedLoad
 from tuner.deploy.deployment import Deployment
 from tuner.deploy.readiness import Manner, request
 from tuner.errors import NotReady
@@ -51,7 +51,7 @@ def installed(*generators: str) -> list[str]:
 
 def test_a_page_that_varies_fails_under_no_load_generator(setup):
     prepared = setup("{path: /plain, connections: 8}")
-    pages = {path: Wanted(page=RequestKind(path=path), manner=KEPT) for path in VARYING}
+    pages = {path: ExpectedLoad(page=RequestKind(path=path), manner=KEPT) for path in VARYING}
     target = replace(prepared.target, wanted=pages)
 
     with target.deploy({}) as deployment:

@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from tuner.space.file_format import make_schema, one_of, read_as
 from tuner.space.problems import Refused, quote
-from tuner.space.schema import Condition, Name, Number, Words
+from tuner.space.schema import Condition, Name, NumberOrExpression, Words
 
 FAILS = "fails"
 HARMS = (FAILS, "waits", "slows")
@@ -51,7 +51,9 @@ class EvidenceEntry(_Entry):
 class ProposalEntry(_Entry):
     """One setting that lifts the limit."""
 
-    value: Number | None = Field(None, description="Expression for the proposed value on this machine.")
+    value: NumberOrExpression | None = Field(
+        None, description="Expression for the proposed value on this machine."
+    )
     when: Condition | None = Field(None, description="Condition under which it is proposed.")
     line: Pattern | None = Field(
         None, description="Regular expression for its line in the configuration, where its name is not it."

@@ -13,7 +13,7 @@ from tuner.commands.session import has_verdict
 from tuner.corpus.collect import collect, describe_surroundings
 from tuner.corpus.corpus_study import CorpusStudy
 from tuner.corpus.files import read_corpus, write_corpus_study
-from tuner.corpus.proposals import Alike, Proposal, find_alike, propose
+from tuner.corpus.proposals import Alike, HintProposal, find_alike, propose
 from tuner.errors import TargetError, UsageError
 from tuner.ports import Scalar
 from tuner.records import Metric
@@ -67,7 +67,7 @@ class Advice:
     studies: int
     """Of the corpus."""
     alike: tuple[Alike, ...]
-    proposals: tuple[Proposal, ...]
+    proposals: tuple[HintProposal, ...]
 
     def as_text(self) -> str:
         """Return in a sentence what was proposed, or why nothing was."""
@@ -137,7 +137,7 @@ def _write_hints(advice: Advice) -> list[str]:
     return lines
 
 
-def _write_hint(proposal: Proposal) -> list[str]:
+def _write_hint(proposal: HintProposal) -> list[str]:
     """Return one hint with its evidence: which studies, how alike, which gain, how sure."""
     gain, known = describe_gain(proposal.gain.mean, *proposal.gain.interval), proposal.known
     named = ", ".join(each.study.id for each in known[:MOST_NAMED])

@@ -90,7 +90,7 @@ NO_TEXT = frozenset({"null", "true", "false", "yes", "no", "on", "off"})
 """Words that are no text in YAML 1.1 (yaml.org/type)."""
 
 
-class Kind(StrEnum):
+class TuningKind(StrEnum):
     """How a server can be tuned here."""
 
     PRIVATE = "as a private instance"
@@ -100,7 +100,7 @@ class Kind(StrEnum):
     BEFORE = "as a private instance before another one"
 
 
-ALONE = (Kind.PRIVATE, Kind.INSTALLED)
+ALONE = (TuningKind.PRIVATE, TuningKind.INSTALLED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,14 +145,14 @@ def write_study(
     if skeleton := getattr(adapter, "skeleton", ""):
         return _write_skeleton(skeleton, server, path, host, given=(url, content, backend))
     facts = adapter.detect(host)
-    kind = Kind.INSTALLED if managed else _kind_of(adapter, facts, url)
+    kind = TuningKind.INSTALLED if managed else _kind_of(adapter, facts, url)
     for option, given in (("--backend", backend), ("--content", content)):
-        if kind is Kind.INSTALLED and given is not None:
+        if kind is TuningKind.INSTALLED and given is not None:
             raise UsageError(f"{option}: an installed {server} has its own. Leave it out.")
-    if kind is Kind.INSTALLED and not adapter.package:  # the kernel's, which any server's page shows
+    if kind is TuningKind.INSTALLED and not adapter.package:  # the kernel's, which any server's page shows
         url = url or find_page(host)
     load = None
-    if kind is Kind.INSTALLED:
+    if kind is TuningKind.INSTALLED:
         load = _propose_load(host, adapter, url)
     elif url is not None:
         raise UsageError(
@@ -162,14 +162,14 @@ def write_study(
     serving, facts_serving = (server, facts) if kind in ALONE else _find_serving(host, server, facts)
     behind = _find_backend(host, server, facts, backend) if backend else _Behind()
     named = (server, *behind.servers)
-    servers = (*named, serving) if kind is Kind.BEFORE else (serving, *named)
-    front = facts if kind is Kind.BEFORE else facts_serving
-    page = PROGRAM if kind is Kind.BEHIND else behind.page
+    servers = (*named, serving) if kind is TuningKind.BEFORE else (serving, *named)
+    front = facts if kind is TuningKind.BEFORE else facts_serving
+    page = PROGRAM if kind is TuningKind.BEHIND else behind.page
     keepalive = _keeps_connections(behind, front)
     shape = LoadSettings(keepalive=keepalive, requests=() if load is None else load.requests)
     generator = behind.generator or choose_generator(host, shape)
     version = ".".join(map(str, facts.version))
-    text = MODELINE + (INTRO + HEAD + (MANAGED if kind is Kind.INSTALLED else PRIVATE) + TAIL).format(
+    text = MODELINE + (INTRO + HEAD + (MANAGED if kind is TuningKind.INSTALLED else PRIVATE) + TAIL).format(
         path=path,
         trust="",
         name=_name_after(path, server),
@@ -274,15 +274,15 @@ def _find_protocol(host: Host, backend: str, applications: Collection[str]) -> s
     raise UsageError(f"--backend: there is no {backend!r}. Use one of: {known}.")
 
 
-def _kind_of(adapter: Server, facts: Facts, url: str | None = None) -> Kind:
+def _kind_of(adapter: Server, facts: Facts, url: str | None = None) -> TuningKind:
     """Return how a server can be tuned, by what its adapter can do; with the URL of a page, where it runs."""
     if not isinstance(adapter, PrivateServer) or (facts.speaks != HTTP and url is not None):
-        return Kind.INSTALLED
+        return TuningKind.INSTALLED
     if facts.port is None:
-        return Kind.SETTINGS
+        return TuningKind.SETTINGS
     if facts.needs_backend:
-        return Kind.BEFORE
-    return Kind.PRIVATE if facts.speaks == HTTP else Kind.BEHIND
+        return TuningKind.BEFORE
+    return TuningKind.PRIVATE if facts.speaks == HTTP else TuningKind.BEHIND
 
 
 def _ask_for(server: str, page: str, content: str | None) -> str:
@@ -326,7 +326,7 @@ def _find_serving(host: Host, tuned: str, asked: Facts) -> tuple[str, Facts]:
             continue
         speaker, passing = (facts, asked) if asked.needs_backend else (asked, facts)
         fits = asked.port is None or speaker.speaks in passing.passes_to
-        if _kind_of(adapter, facts) is Kind.PRIVATE and fits:
+        if _kind_of(adapter, facts) is TuningKind.PRIVATE and fits:
             return name, facts
     raise TargetError(
         f"{tuned}: it serves nothing itself, and no server is installed that could meanwhile. Install "

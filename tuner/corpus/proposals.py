@@ -57,7 +57,7 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Proposal:
+class HintProposal:
     """A hint, and what it rests on."""
 
     parameter: str
@@ -96,7 +96,7 @@ def _keep_surest(seen: Sequence[Observation], most: int) -> tuple[Observation, .
     return tuple(seen[at] for at in sorted(surest))
 
 
-def propose(alike: Sequence[Alike], space: Space) -> list[Proposal]:
+def propose(alike: Sequence[Alike], space: Space) -> list[HintProposal]:
     """Return what studies let expect on a host, the surest first; each on top of those before it.
 
     Which changes are best is asked of all studies as one, change after change: each study has tried few
@@ -109,7 +109,7 @@ def propose(alike: Sequence[Alike], space: Space) -> list[Proposal]:
     alone = {each.study.id: Surrogate.of(space, each.seen) for each in alike}
     names = [*dict.fromkeys(dimension.parameter for dimension in space.dimensions)]
     values = {name: _values([each for each in alike if each.tells_of(name)], name) for name in names}
-    found: list[Proposal] = []
+    found: list[HintProposal] = []
     config: Config = space.default()
     while len(found) < MOST_HINTS:
         options = [each for name in names for each in _vary(space, config, name, values[name])]
@@ -119,7 +119,7 @@ def propose(alike: Sequence[Alike], space: Space) -> list[Proposal]:
         names.remove(change.parameter)
         known = tuple(each for each in alike if each.tells_of(change.parameter))
         gain = _ask_each(known, alone, change.config, over=config)
-        proposal = Proposal(
+        proposal = HintProposal(
             parameter=change.parameter, value=change.value, chance=gain.chance_above(HELPS), gain=gain,
             known=known,
         )  # fmt: skip

@@ -21,7 +21,7 @@ READY_S = 15.0
 """Time for started services until one answers."""
 
 
-class Kind(StrEnum):
+class StepKind(StrEnum):
     """The purpose of a command of the batch."""
 
     CHANGE = "change"
@@ -35,7 +35,7 @@ class Kind(StrEnum):
 class Step:
     """One command of a batch."""
 
-    kind: Kind
+    kind: StepKind
     command: Command
     server: DiscoveredServer | None = None
     load: LearnedLoad | None = None
@@ -61,24 +61,27 @@ class Activation:
         With `reads_units`, systemd reads its units again; a server that `may_reload` is not restarted.
         """
         services = self._services()
-        steps = [Step(kind=Kind.CHANGE, command=change)]
+        steps = [Step(kind=StepKind.CHANGE, command=change)]
         if reads_units:
-            steps.append(Step(kind=Kind.ACTIVATE, command=self.request("units")))
+            steps.append(Step(kind=StepKind.ACTIVATE, command=self.request("units")))
         steps += [
-            Step(kind=Kind.CHECK, command=self.request("check", service.name), server=server)
+            Step(kind=StepKind.CHECK, command=self.request("check", service.name), server=server)
             for server, service in services
             if service.check is not None
         ]
         for server, service in services:
             verb = "reload" if service.reload is not None and may_reload(server) else "restart"
-            steps.append(Step(kind=Kind.ACTIVATE, command=self.request(verb, service.name), server=server))
+            steps.append(
+                Step(kind=StepKind.ACTIVATE, command=self.request(verb, service.name), server=server)
+            )
         steps += [
-            Step(kind=Kind.ANSWER, command=self._ask(load, page), load=load, page=page)
+            Step(kind=StepKind.ANSWER, command=self._ask(load, page), load=load, page=page)
             for load in self.loads
             for page in load.pages
         ]
         steps += [
-            Step(kind=Kind.PID, command=first_process(service), server=server) for server, service in services
+            Step(kind=StepKind.PID, command=first_process(service), server=server)
+            for server, service in services
         ]
         return steps
 
@@ -95,12 +98,12 @@ class Activation:
         pids: dict[str, int] = {}
         for step, completed in zip(steps, done, strict=False):
             server = step.server
-            if step.kind in (Kind.CHECK, Kind.ACTIVATE):
+            if step.kind in (StepKind.CHECK, StepKind.ACTIVATE):
                 self._refuse_failure(step, completed)
             if step.load is not None and step.page is not None:
                 answer = read_answer(completed, protocol=step.load.manner.protocol)
                 self._refuse_answer(step.page, answer, step.load.ask.url_of(step.page.kind))
-            if step.kind is Kind.PID and server is not None:
+            if step.kind is StepKind.PID and server is not None:
                 pid = read_pid(completed)
                 if pid is None:
                     raise NotReady(f"{server.name}: it answers, but its first process is not to be found.")
@@ -114,7 +117,7 @@ class Activation:
         """Raise when a service's check complained, or it did not stop or start."""
         service = None if step.server is None else step.server.installation.service
         ran = replies.read_activation(self.host.name, completed, _commands(service))
-        if step.kind is Kind.CHECK and step.server is not None:
+        if step.kind is StepKind.CHECK and step.server is not None:
             _refuse_checked(step.server, ran)
         elif ran.returncode != 0:
             raise Crashed(self._describe_failure(step, ran))

@@ -9,7 +9,7 @@ from pathlib import Path
 from tuner import plugins
 from tuner.deploy.application import NAME as APPLICATION
 from tuner.deploy.application import Application
-from tuner.deploy.asked import Wanted
+from tuner.deploy.asked import ExpectedLoad
 from tuner.deploy.chain import Chain, link
 from tuner.deploy.content import Content, open_content
 from tuner.deploy.readiness import Manner
@@ -155,10 +155,10 @@ def expect_page(load: LoadSettings, path: str, content: Content | None = None) -
     return page if content is None or load.accept_encoding else _expect_length(page, content)
 
 
-def expect_loads(settings: Study, content: Content) -> Mapping[str, Wanted]:
+def expect_loads(settings: Study, content: Content) -> Mapping[str, ExpectedLoad]:
     """Return what the other loads of a study with several ask for: load → pages and their lengths."""
     return {
-        each.name: Wanted(
+        each.name: ExpectedLoad(
             page=expect_page(each.load, each.load.path, content), manner=manner_of(each.load),
             requests=expect_lengths(each.load, content),
         )

@@ -9,7 +9,7 @@ from tuner.ports import ANY_BODY, Body, RequestKind
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class ExpectedLoad:
     """What a load will ask for, as far as that is known before any start."""
 
     page: RequestKind
@@ -26,7 +26,7 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class ResolvedLoad:
     """What a load asks of a deployment, with the correct responses of this start."""
 
     url: str
@@ -36,13 +36,18 @@ class Asked:
     requests: tuple[RequestKind, ...] = ()
     judged: tuple[str, ...] = ()
     """A sentence for each request whose correct response is not known by its length."""
-    ask_again: Callable[[], "Asked"] | None = field(default=None, compare=False, repr=False)
+    ask_again: Callable[[], "ResolvedLoad"] | None = field(default=None, compare=False, repr=False)
     """Learns the same once more."""
 
     @classmethod
     def of(
-        cls, url: str, pages: Sequence[Page], *, is_mix: bool, ask_again: Callable[[], "Asked"] | None = None
-    ) -> "Asked":
+        cls,
+        url: str,
+        pages: Sequence[Page],
+        *,
+        is_mix: bool,
+        ask_again: Callable[[], "ResolvedLoad"] | None = None,
+    ) -> "ResolvedLoad":
         """Return what is asked for, of pages that were learned."""
         first = pages[0]
         return cls(

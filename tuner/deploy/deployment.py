@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
 from typing import Protocol, Self
 
-from tuner.deploy.asked import Asked
+from tuner.deploy.asked import ResolvedLoad
 from tuner.deploy.readiness import describe_right
 from tuner.errors import NotReady, TargetError
 from tuner.hosts.load_places import LoadPlace
@@ -47,15 +47,15 @@ class Deployment(ABC):
     """A sentence for each request whose correct response is not known by its length."""
     requests: tuple[RequestKind, ...] = ()
     """The mix of the load, with the correct responses of this start; empty for the URL alone."""
-    asked: Mapping[str, Asked] = field(default_factory=dict)
+    asked: Mapping[str, ResolvedLoad] = field(default_factory=dict)
     """Load → what it asks for, of the others where there are several."""
     duration_s: float
     """Time from the request to deploy until it was in force."""
     load_name: str = ""
     """Of several loads."""
-    ask_again: Callable[[], Asked] | None = None
+    ask_again: Callable[[], ResolvedLoad] | None = None
     """Learns once more what the load asks for."""
-    relearned: dict[str, Asked] = field(default_factory=dict, compare=False, repr=False)
+    relearned: dict[str, ResolvedLoad] = field(default_factory=dict, compare=False, repr=False)
     """Load → what it asks for, where the page changed since."""
 
     @property
@@ -89,7 +89,7 @@ class Deployment(ABC):
         self.relearned[self.load_name] = asked
         return True
 
-    def _asking(self, asked: Asked, name: str) -> Self:
+    def _asking(self, asked: ResolvedLoad, name: str) -> Self:
         return replace(
             self, url=asked.url, body_bytes=asked.body_bytes, response_bytes=asked.response_bytes,
             body=asked.body, requests=asked.requests, load_name=name, ask_again=asked.ask_again,

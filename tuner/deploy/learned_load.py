@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tuner.deploy.asked import Asked
+from tuner.deploy.asked import ResolvedLoad
 from tuner.deploy.discovery import AskingServices, read_page
 from tuner.deploy.pages import Page, Pages
 from tuner.deploy.readiness import Manner
@@ -40,16 +40,16 @@ class LearnedLoad:
         # One that varies was only asked for more often.
         return [each.kind for each in self.pages] != [each.kind for each in before]
 
-    def asked(self) -> Asked:
+    def asked(self) -> ResolvedLoad:
         """Return what the load asks for, with what is known of the pages now."""
 
-        def ask_again() -> Asked:
+        def ask_again() -> ResolvedLoad:
             # The configuration is the same all along a trial: what is another page now is not its fault.
             self.learn_again()
             return self.asked()
 
         pages = self.pages[-self.mix :] if self.mix else self.pages
-        return Asked.of(self.url, pages, is_mix=bool(self.mix), ask_again=ask_again)
+        return ResolvedLoad.of(self.url, pages, is_mix=bool(self.mix), ask_again=ask_again)
 
 
 def learn_load(

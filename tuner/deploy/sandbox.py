@@ -10,7 +10,7 @@ from pathlib import PurePosixPath
 from types import MappingProxyType
 
 from tuner.deploy import readiness
-from tuner.deploy.asked import Asked, Wanted
+from tuner.deploy.asked import ExpectedLoad, ResolvedLoad
 from tuner.deploy.certificate import make_certificate
 from tuner.deploy.chain import Chain, endpoint
 from tuner.deploy.content import Content
@@ -210,7 +210,7 @@ class SandboxTarget:
     """What is waited for."""
     requests: tuple[RequestKind, ...] = ()
     """The mix that the load sends; empty for the page alone."""
-    wanted: Mapping[str, Wanted] = field(default_factory=dict)
+    wanted: Mapping[str, ExpectedLoad] = field(default_factory=dict)
     """Load → what it asks for, of the others where there are several."""
     ready: Mapping[str, str] = field(default_factory=dict)
     """Server → the path that it answers with 200 when it is ready; the others are as soon as they listen."""
@@ -259,7 +259,7 @@ class SandboxTarget:
                 started.append(each.start(sandbox, self.placement.server_cpus))
                 running.callback(each.ask_to_end, sandbox, self.deadlines.stop_s)
             answer = self._await_ready(sandbox, started, manner)
-            own = Wanted(page=self.page, manner=manner, requests=self.requests)
+            own = ExpectedLoad(page=self.page, manner=manner, requests=self.requests)
             first = self._learn(sandbox, started, own, manner.certificate, first=answer)
             asked = {
                 name: self._learn(sandbox, started, each, manner.certificate)
@@ -317,11 +317,11 @@ class SandboxTarget:
         self,
         sandbox: Sandbox,
         started: Sequence[Instance],
-        wanted: Wanted,
+        wanted: ExpectedLoad,
         certificate: PurePosixPath | None,
         *,
         first: readiness.Answer | None = None,
-    ) -> Asked:
+    ) -> ResolvedLoad:
         """Ask for all that a load asks for. Raises NotReady for another response than the study says."""
         ask = _Asking(
             target=self,
@@ -331,16 +331,16 @@ class SandboxTarget:
         )
         page, url = wanted.page, ask.url_of(wanted.page)
         if first is not None and first.status in self.statuses:
-            return Asked(url=url, body_bytes=None, response_bytes=None)
+            return ResolvedLoad(url=url, body_bytes=None, response_bytes=None)
         if first is None:
             first = readiness.await_answer(
                 lambda: ask.once(page), page, url=url, retry_s=self.deadlines.retry_s
             )
 
-        def learn(first: readiness.Answer | None, *, is_doubtful: bool) -> Asked:
+        def learn(first: readiness.Answer | None, *, is_doubtful: bool) -> ResolvedLoad:
             pages = self.pages.learn(wanted.kinds, ask, first=first, is_doubtful=is_doubtful)
             again = partial(learn, None, is_doubtful=True)
-            return Asked.of(url, pages, is_mix=bool(wanted.requests), ask_again=again)
+            return ResolvedLoad.of(url, pages, is_mix=bool(wanted.requests), ask_again=again)
 
         return learn(first if wanted.kinds[0] == page else None, is_doubtful=False)
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from tuner.errors import LoadFailed
-from tuner.ports import Completed, Failures, LoadResult, Workload
+from tuner.ports import Completed, ConnectTime, Failures, LoadResult, Workload
 
 MOST = 2**53
 """Greatest count that is believed; above it a float is no longer exact."""
@@ -79,7 +79,7 @@ def own_fault(text: str) -> str | None:
     return next((fault for fault in _OWN_FAULTS if fault.lower() in text.lower()), None)
 
 
-def whole(value: object) -> int:
+def as_count(value: object) -> int:
     """Return a count as it stands in JSON. Raises ValueError for anything but a believable one."""
     if isinstance(value, float) and value.is_integer():
         value = int(value)
@@ -88,7 +88,7 @@ def whole(value: object) -> int:
     return value
 
 
-def real(value: object) -> float:
+def as_float(value: object) -> float:
     """Return a measured quantity as it stands in JSON. Raises ValueError for anything but one."""
     if not isinstance(value, int | float) or isinstance(value, bool):
         raise ValueError(f"{str(value)[:40]!r} is not a number")  # noqa: TRY004 - one kind of error for all that cannot be read
@@ -99,29 +99,37 @@ def real(value: object) -> float:
 
 def positive(value: object) -> float:
     """Return a duration. Raises ValueError for anything that a rate cannot be divided by."""
-    seconds = real(value)
+    seconds = as_float(value)
     if seconds <= 0:
         raise ValueError(f"{seconds!r} is not a duration")
     return seconds
 
 
-def table(value: object) -> Mapping[str, object]:
+def as_object(value: object) -> Mapping[str, object]:
     """Return a JSON object. Raises ValueError for anything else."""
     if not isinstance(value, dict):
         raise ValueError(f"{str(value)[:40]!r} is not an object")  # noqa: TRY004 - one kind of error for all that cannot be read
     return value
 
 
-def series(value: object) -> Sequence[object]:
+def as_list(value: object) -> Sequence[object]:
     """Return a JSON array. Raises ValueError for anything else."""
     if not isinstance(value, list):
         raise ValueError(f"{str(value)[:40]!r} is not an array")  # noqa: TRY004 - one kind of error for all that cannot be read
     return value
 
 
+def connect_time(times_ms: object, *, mean: str) -> ConnectTime | None:
+    """Return min, mean and max of a JSON object in milliseconds; None for null. Raises one of NOT_READ."""
+    if times_ms is None:
+        return None
+    least, middle, most = (as_float(as_object(times_ms)[key]) for key in ("min", mean, "max"))
+    return ConnectTime(min_ms=least, mean_ms=middle, max_ms=most)
+
+
 def json_object(text: str) -> Mapping[str, object]:
     """Parse one JSON object. Raises one of NOT_READ."""
-    return table(json.loads(text))
+    return as_object(json.loads(text))
 
 
 def version_in(printed: Completed) -> str:

@@ -12,7 +12,7 @@ from optuna.trial import FrozenTrial, TrialState
 
 from tuner.optimize.encoding import Array
 
-Number = IntDistribution | FloatDistribution
+NumericDistribution = IntDistribution | FloatDistribution
 VARIANCE = "variance"
 """User attribute that holds the variance of a trial's value (several: a list, one for each objective)."""
 LARGEST = 1e100
@@ -125,25 +125,25 @@ def widened(
     space: Mapping[str, BaseDistribution], trials: Sequence[FrozenTrial]
 ) -> dict[str, BaseDistribution]:
     """Widen the bounds of numbers to any trial's: those may depend on others, or have changed."""
-    numbers = {name: each for name, each in space.items() if isinstance(each, Number)}
+    numbers = {name: each for name, each in space.items() if isinstance(each, NumericDistribution)}
     for trial in trials:
         for name, wide in numbers.items():
             each = trial.distributions.get(name)
             # Of its attributes first: there are many, and to ask for the class takes long.
             if getattr(each, "low", wide.low) >= wide.low and getattr(each, "high", wide.high) <= wide.high:
                 continue
-            if isinstance(each, Number) and _has_grid_of(wide, each):
+            if isinstance(each, NumericDistribution) and _has_grid_of(wide, each):
                 numbers[name] = _around(wide, each)
     return {**space, **numbers}
 
 
-def _has_grid_of(one: Number, other: Number) -> bool:
+def _has_grid_of(one: NumericDistribution, other: NumericDistribution) -> bool:
     return (one.log, one.step) == (other.log, other.step) and (
         one.step is None or (one.low - other.low) % one.step == 0
     )
 
 
-def _around(one: Number, other: Number) -> Number:
+def _around(one: NumericDistribution, other: NumericDistribution) -> NumericDistribution:
     low, high = min(one.low, other.low), max(one.high, other.high)
     if isinstance(one, IntDistribution):
         return IntDistribution(int(low), int(high), log=one.log, step=one.step)

@@ -52,8 +52,8 @@ class NoisyGp:
 
         self._make = partial(NoisyGPSampler, startup_trials=0, repeats=False, reference=default, price=PRICE)
         self._kept = KeptModel()
-        self._told: dict[int, tuple[Observation, FrozenTrial]] = {}
-        """What was told last, by the identity of what was observed."""
+        self._told: list[tuple[Observation, FrozenTrial]] = []
+        """What was told last, in order: what is the same again stays the same trial and keeps its model."""
         self._space: tuple[Sequence[Dimension], Space] = (), {}
         self._default = default
         self._earlier = earlier
@@ -81,16 +81,17 @@ class NoisyGp:
         sampler = self._make(seed=seed + refused * REFUSED, hints=hints, warm=warm)
         wanted = directions(observations)
         study, told = ReplayedStudy(directions=wanted), self._told
-        self._told = {}
+        self._told = []
         for seen in observations:
             values = values_of(seen, len(wanted))
             if seen.is_pending:
                 study.add(tell_pending(seen, free))
             # Told without all of its values, a start that was measured would count as a failed one.
             elif values is not None or seen.log_ratio is None:
-                known = told.get(id(seen))
-                trial = tell(seen, free, values) if known is None else known[1]
-                self._told[id(seen)] = seen, trial
+                known, trial = next(iter(told[len(self._told) :]), (None, None))
+                if trial is None or known != seen:
+                    trial = tell(seen, free, values)
+                self._told.append((seen, trial))
                 study.add(trial)
         proposal = sampler.propose(study, study.ask(), free, self._kept)
         return Suggestion(point={**self._default, **proposal.params}, expected_gain=proposal.improvement)
@@ -99,7 +100,7 @@ class NoisyGp:
         """Return the distributions of what can be chosen; the same ones for the same dimensions."""
         if self._space[0] is not dimensions:
             space = {name: each for name, each in shared(dimensions).items() if not each.single()}
-            self._space, self._told = (dimensions, space), {}
+            self._space, self._told = (dimensions, space), []
         return self._space[1]
 
 

@@ -41,7 +41,7 @@ GOOD = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Estimate:
+class TrialEstimate:
     """A trial and what the model thinks that it is worth."""
 
     trial: FrozenTrial
@@ -50,7 +50,7 @@ class Estimate:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Proposal:
+class SampledTrial:
     """The parameters of a trial, and what is expected of them."""
 
     params: dict[str, Any]
@@ -162,19 +162,19 @@ class NoisyGPSampler(BaseSampler):
         trial: FrozenTrial,
         search_space: dict[str, "BaseDistribution"],
         kept: KeptModel | None = None,
-    ) -> Proposal:
+    ) -> SampledTrial:
         """Suggest the parameters of a trial, and say what to expect of them.
 
         A model that is kept is that of the trial before, where several are suggested at once.
         """
         if not search_space:
-            return Proposal(params={})
+            return SampledTrial(params={})
         trials = study.get_trials(deepcopy=False, states=SEEN)
         history = gather(trials, study.directions, but=trial.number)
         encoding = Encoding(widened(search_space, trials), today=search_space)
         rng = np.random.default_rng((self._seed, trial.number))
         if len(history.measured) < max(1, self._startup_trials):
-            return Proposal(params=encoding.decode(self._spread(encoding, trial.number)))
+            return SampledTrial(params=encoding.decode(self._spread(encoding, trial.number)))
         values, variances = scalarise(history.values, history.variances, rng)
         leaning = Leaning.of(self._hints, encoding) if self._hints else None
         of_hints = partial(self._expect, leaning, encoding)
@@ -213,7 +213,7 @@ class NoisyGPSampler(BaseSampler):
             # Where it pays more to know which one is best than to try another, one is measured again.
             point = model.most_informative(np.concatenate([point[None], good]))
         is_told = len(study.directions) == 1 and not is_exploring
-        return Proposal(
+        return SampledTrial(
             params=encoding.decode(point), improvement=expected.improvement(point) if is_told else None
         )
 
@@ -228,7 +228,7 @@ class NoisyGPSampler(BaseSampler):
         estimate = self.estimate(study)
         return None if estimate is None else estimate.trial
 
-    def estimate(self, study: "Study") -> Estimate | None:
+    def estimate(self, study: "Study") -> TrialEstimate | None:
         """Return the incumbent with its posterior mean and standard deviation.
 
         Raises:
@@ -258,7 +258,7 @@ class NoisyGPSampler(BaseSampler):
             _, means, variances = merge(alike, values, single_variances(history, alike, values, told)[0])
             best = 0
         sign = 1.0 if study.direction.name == "MAXIMIZE" else -1.0
-        return Estimate(
+        return TrialEstimate(
             trial=history.measured[candidates[best]],
             mean=sign * float(means[best]),
             deviation=math.sqrt(float(variances[best])),

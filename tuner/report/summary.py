@@ -30,7 +30,7 @@ from tuner.statistics.control_level import Speedup
 from tuner.statistics.feasibility import Assessment, Feasibility, judge_feasibility
 from tuner.statistics.mechanism import Mechanism, compare_mechanisms
 from tuner.statistics.noise import Noise
-from tuner.statistics.pareto import Choice, find_front
+from tuner.statistics.pareto import FrontChoice, find_front
 from tuner.statistics.posterior import estimate_gain
 from tuner.statistics.ranking import (
     DEFAULT_ARM,
@@ -227,7 +227,7 @@ class Summary:
     """Requests after which each window ended; None for windows by time."""
     cost: str | None = None
     """The metric that is minimized beside goodput."""
-    front: tuple[Choice, ...] = ()
+    front: tuple[FrontChoice, ...] = ()
     """What nobody beats in both, and the winner; fastest first, numbered from 1. Empty without a cost."""
     climb: tuple[tuple[int, float], ...] = ()
     """Start number and the speedup of the incumbent after it."""

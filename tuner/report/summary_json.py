@@ -17,7 +17,7 @@ from tuner.statistics.confirmation.other_loads import OtherLoads, Side
 from tuner.statistics.confirmation.paired_gain import Gain
 from tuner.statistics.control_level import Speedup
 from tuner.statistics.feasibility import Assessment
-from tuner.statistics.pareto import Choice
+from tuner.statistics.pareto import FrontChoice
 
 
 def summary_json(summary: Summary) -> dict[str, Any]:
@@ -140,7 +140,7 @@ def _pairs(changes: Mapping[str, tuple[Scalar, Scalar]]) -> dict[str, list[Scala
     return {name: list(pair) for name, pair in changes.items()}
 
 
-def _choice_json(summary: Summary, number: int, choice: Choice) -> dict[str, Any]:
+def _choice_json(summary: Summary, number: int, choice: FrontChoice) -> dict[str, Any]:
     """Return one choice of the front; both ratios are relative to the default."""
     sides = {"goodput": choice.goodput, summary.cost or "cost": choice.cost}
     return {

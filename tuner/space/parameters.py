@@ -11,7 +11,7 @@ from pydantic import TypeAdapter
 from tuner.ports import Scalar
 from tuner.space.expressions import Expression
 
-Kind = Literal["int", "float", "categorical", "bool"]
+ParameterKind = Literal["int", "float", "categorical", "bool"]
 Risk = Literal["safe", "semantic", "risky"]
 Apply = Literal["live", "reload", "restart"]
 Direction = Literal["up", "down"]
@@ -143,7 +143,7 @@ class Hint:
 class Parameter(_Setting):
     """One setting that may be tuned, as it is on this host."""
 
-    kind: Kind
+    kind: ParameterKind
     default: Scalar | Expression
     low: Bound = 0
     high: Bound = 0

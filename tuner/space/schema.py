@@ -110,14 +110,14 @@ _VERSION = {"type": "string", "pattern": f"^{_VERSION_PATTERN.pattern}$"}
 Name = Annotated[str, *read_as(_read_name, _NAME)]
 Words = Annotated[str, *read_as(_read_text, {"type": "string", "minLength": 1})]
 Version = Annotated[str, *read_as(_read_version, _VERSION)]
-Number = Annotated[Scalar, *read_as(_read_expression, {"type": ["number", "string"]})]
+NumberOrExpression = Annotated[Scalar, *read_as(_read_expression, {"type": ["number", "string"]})]
 Condition = Annotated[Scalar, *read_as(_read_expression, {"type": ["string", "boolean"]})]
 Value = Annotated[Scalar, *read_as(_read_scalar, {"type": ["number", "string", "boolean"]})]
 Step = Annotated[float, *read_as(_read_step, {"type": "number", "exclusiveMinimum": 0})]
 Odds = Annotated[
     float, *read_as(_read_odds, {"type": "number", "minimum": 1, "maximum": parameters.MOST_ODDS})
 ]
-Kind = Annotated[str, *one_of(*get_args(parameters.Kind))]
+KindName = Annotated[str, *one_of(*get_args(parameters.ParameterKind))]
 Risk = Annotated[str, *one_of(*get_args(parameters.Risk))]
 Apply = Annotated[str, *one_of(*get_args(parameters.Apply))]
 Allowance = Annotated[str, *one_of(*get_args(parameters.Risk), ALLOWANCE)]
@@ -157,9 +157,9 @@ class HintEntry(_Entry):
 class ParameterEntry(_SettingEntry):
     """One setting that may be tuned. In a file that refines, only the fields that change."""
 
-    kind: Kind | None = Field(None, description="Kind of its values.")
-    low: Number | None = Field(None, description="Smallest value: a number or an expression.")
-    high: Number | None = Field(None, description="Largest value: a number or an expression.")
+    kind: KindName | None = Field(None, description="Kind of its values.")
+    low: NumberOrExpression | None = Field(None, description="Smallest value: a number or an expression.")
+    high: NumberOrExpression | None = Field(None, description="Largest value: a number or an expression.")
     scale: Annotated[str, *one_of("linear", "log")] | None = Field(
         None, description="How it is sampled between low and high; linear unless said."
     )
@@ -198,7 +198,9 @@ class ParameterEntry(_SettingEntry):
 class DerivedEntry(_SettingEntry):
     """A setting that follows from others and is never sampled."""
 
-    value: Number = Field(description="Expression over facts, parameters and other derived settings.")
+    value: NumberOrExpression = Field(
+        description="Expression over facts, parameters and other derived settings."
+    )
     kind: Annotated[str, *one_of("int", "float")] | None = Field(
         None, description="float keeps fractions; int, the default, cuts them off."
     )
@@ -214,7 +216,7 @@ class CapacityEntry(_Entry):
     `memory_mib` is what it may take at most: the machine's, or the default's where that is more.
     """
 
-    value: Number = Field(description="Expression over facts, parameters and derived settings.")
+    value: NumberOrExpression = Field(description="Expression over facts, parameters and derived settings.")
     counts: Words | None = Field(
         None, description="Things that are counted, in the plural; default: the figure's name."
     )

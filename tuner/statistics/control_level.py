@@ -32,30 +32,30 @@ CONFIDENCE = 0.95
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Estimate:
+class LevelEstimate:
     """The level at one time, as known or as one control shows it."""
 
     time_s: float
     level: float
     variance: float
 
-    def predict(self, time_s: float, drift_per_s: float) -> "Estimate":
+    def predict(self, time_s: float, drift_per_s: float) -> "LevelEstimate":
         """Predict another time, earlier or later: the random walk adds its variance."""
         return replace(self, time_s=time_s, variance=self.variance + drift_per_s * abs(time_s - self.time_s))
 
-    def update(self, seen: "Estimate") -> "Estimate":
+    def update(self, seen: "LevelEstimate") -> "LevelEstimate":
         """Update with an observation at the same time: K = P/(P+R), β += K(c̄−β), P = (1−K)P."""
         gain = self.variance / (self.variance + seen.variance)
-        return Estimate(
+        return LevelEstimate(
             time_s=seen.time_s,
             level=self.level + gain * (seen.level - self.level),
             variance=(1 - gain) * self.variance,
         )
 
-    def smooth(self, predicted: "Estimate", smoothed: "Estimate") -> "Estimate":
+    def smooth(self, predicted: "LevelEstimate", smoothed: "LevelEstimate") -> "LevelEstimate":
         """Smooth with what came later: J = P_t/P_{t+1|t}, β += J(β_s−β_{t+1|t}), P += J²(P_s−P_{t+1|t})."""
         share = self.variance / predicted.variance if predicted.variance > 0 else 0.0
-        return Estimate(
+        return LevelEstimate(
             time_s=self.time_s,
             level=self.level + share * (smoothed.level - predicted.level),
             variance=self.variance + share**2 * (smoothed.variance - predicted.variance),
@@ -76,9 +76,9 @@ def reference_logs(controls: Sequence[Start]) -> list[tuple[Start, float]]:
     return [(start, middle) for start, _ in counted]
 
 
-def _observe(control: Start, noise: Noise, log: float) -> Estimate:
+def _observe(control: Start, noise: Noise, log: float) -> LevelEstimate:
     """Return the level that one control start shows, in the middle of its windows."""
-    return Estimate(
+    return LevelEstimate(
         time_s=middle_s(control),
         level=log,
         variance=start_variance(noise, len(control.valid_windows), control.steady),
@@ -93,7 +93,7 @@ def middle_s(start: Start) -> float:
     return sum(window.started_s + window.duration_s / 2 for window in windows) / len(windows)
 
 
-def _is_far(seen: Estimate, predicted: Estimate) -> bool:
+def _is_far(seen: LevelEstimate, predicted: LevelEstimate) -> bool:
     """Return whether an observation is more than 4·√(P+R) from its prediction."""
     return abs(seen.level - predicted.level) > ALARM_SD * math.sqrt(predicted.variance + seen.variance)
 
@@ -105,10 +105,10 @@ class Regime:
     first_s: float
     last_good_s: float
     """Time of its last control that was where it was expected."""
-    filtered: tuple[Estimate, ...]
-    smoothed: tuple[Estimate, ...] = field(repr=False)
+    filtered: tuple[LevelEstimate, ...]
+    smoothed: tuple[LevelEstimate, ...] = field(repr=False)
 
-    def at(self, time_s: float, drift_per_s: float) -> Estimate:
+    def at(self, time_s: float, drift_per_s: float) -> LevelEstimate:
         """Return the level at any time: smoothed between controls, carried on outside of them."""
         later = next((i for i, each in enumerate(self.smoothed) if each.time_s >= time_s), None)
         if later is None:
@@ -120,16 +120,16 @@ class Regime:
         return here.smooth(predicted, self.smoothed[later])
 
 
-def _find_regimes(seen: Sequence[Estimate], drift_per_s: float) -> tuple[Regime, ...]:
+def _find_regimes(seen: Sequence[LevelEstimate], drift_per_s: float) -> tuple[Regime, ...]:
     """Filter the observations in order of time and begin anew at every confirmed jump.
 
     A jump is confirmed when two controls in a row are far off on the same side. One that is alone stays,
     with the variance that its distance shows: it is a fact about the host, though not about its level.
     """
     regimes = []
-    filtered: list[Estimate] = []
+    filtered: list[LevelEstimate] = []
     last_good_s = 0.0
-    doubtful: Estimate | None = None
+    doubtful: LevelEstimate | None = None
     for each in seen:
         if not filtered:
             filtered, last_good_s = [each], each.time_s
@@ -155,13 +155,13 @@ def _find_regimes(seen: Sequence[Estimate], drift_per_s: float) -> tuple[Regime,
     return tuple(regimes)
 
 
-def _update_with_doubtful(before: Estimate, seen: Estimate, drift_per_s: float) -> Estimate:
+def _update_with_doubtful(before: LevelEstimate, seen: LevelEstimate, drift_per_s: float) -> LevelEstimate:
     predicted = before.predict(seen.time_s, drift_per_s)
     distance = seen.level - predicted.level
     return predicted.update(replace(seen, variance=max(seen.variance, distance**2 - predicted.variance)))
 
 
-def _smooth(filtered: Sequence[Estimate], drift_per_s: float, last_good_s: float) -> Regime:
+def _smooth(filtered: Sequence[LevelEstimate], drift_per_s: float, last_good_s: float) -> Regime:
     smoothed = [filtered[-1]]
     for each in reversed(filtered[:-1]):
         predicted = each.predict(smoothed[-1].time_s, drift_per_s)
@@ -218,7 +218,7 @@ class ControlLevel:
         """Return whether a new control, not among the fitted, is more than 4·√(P+R) from its prediction."""
         seen = _observe(control, self.noise, control.log_value or 0.0)
         level, variance = self.at(seen.time_s)
-        return _is_far(seen, Estimate(time_s=seen.time_s, level=level, variance=variance))
+        return _is_far(seen, LevelEstimate(time_s=seen.time_s, level=level, variance=variance))
 
     @property
     def jumps(self) -> tuple[tuple[float, float], ...]:

@@ -112,11 +112,11 @@ class Feasibility:
         constraints: Sequence[Constraint],
         default: Config,
         *,
-        of_hosts: int = 1,
+        n_hosts: int = 1,
     ) -> None:
         """Fit to all starts of a study, or on one of so many hosts; those under another load are no test."""
-        self._ruled_out = share_among(RULED_OUT, of_hosts)
-        self._as_before = share_among(MAY_SHIP_AS_BEFORE, of_hosts)
+        self._ruled_out = share_among(RULED_OUT, n_hosts)
+        self._as_before = share_among(MAY_SHIP_AS_BEFORE, n_hosts)
         self._default = _key(default)
         self._constraints = tuple(constraints)
         self._of_rate = tuple(each for each in constraints if each.metric == FAILURE_RATE)
@@ -287,11 +287,11 @@ class EveryFeasibility(Feasibility):
         default: Config,
         *,
         parts: Mapping[str, Feasibility],
-        of_hosts: int = 1,
+        n_hosts: int = 1,
     ) -> None:
         """Fit to what all starts of a study gave together; the parts are fitted to theirs."""
         self._in = dict(parts)
-        super().__init__(starts, constraints, default, of_hosts=of_hosts)
+        super().__init__(starts, constraints, default, n_hosts=n_hosts)
 
     def within(self, part: str) -> Feasibility:
         return self._in.get(part, self)
@@ -368,7 +368,7 @@ def judge_feasibility(
     default: Config,
     hosts: Hosts | None = None,
     *,
-    of_hosts: int = 1,
+    n_hosts: int = 1,
 ) -> Feasibility:
     """Return the probabilities that configurations keep the constraints, under each load and on each host.
 
@@ -377,25 +377,25 @@ def judge_feasibility(
         constraints: of the study.
         default: the default configuration.
         hosts: for all of which the winner is to hold; None for one, or where any of several will do.
-        of_hosts: of how many such hosts these are the starts of one.
+        n_hosts: of how many such hosts these are the starts of one.
     """
     if hosts is not None:
         groups = {name: [start for start in starts if start.host == name] for name in hosts.names}
         parts = {
-            name: judge_feasibility(group, constraints, default, of_hosts=len(groups))
+            name: judge_feasibility(group, constraints, default, n_hosts=len(groups))
             for name, group in groups.items()
         }
         return FeasibilityOnHosts(starts, constraints, default, parts=parts)
     names = name_loads(starts)
     if not names:
-        return Feasibility(starts, constraints, default, of_hosts=of_hosts)
+        return Feasibility(starts, constraints, default, n_hosts=n_hosts)
     parts = {
         name: Feasibility(
-            [under_load(start, name) for start in starts], constraints, default, of_hosts=of_hosts
+            [under_load(start, name) for start in starts], constraints, default, n_hosts=n_hosts
         )
         for name in names
     }
-    return EveryFeasibility(starts, constraints, default, parts=parts, of_hosts=of_hosts)
+    return EveryFeasibility(starts, constraints, default, parts=parts, n_hosts=n_hosts)
 
 
 def _key(config: Config) -> Hashable:

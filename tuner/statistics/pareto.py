@@ -17,7 +17,7 @@ LEAST_VARIANCE = 1e-6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Choice:
+class FrontChoice:
     """One configuration with what it gives and what it costs, both relative to the default."""
 
     config: Config
@@ -97,7 +97,7 @@ def log_cost(start: Start, metric: str) -> float | None:
 
 def find_front(
     starts: Sequence[Start], ranking: Ranking, default: Config, metric: str, *, winner: Config | None
-) -> tuple[Choice, ...]:
+) -> tuple[FrontChoice, ...]:
     """Return the feasible configurations that no other beats in both, the default among them; fastest first.
 
     The winner is one of them in any case: what seems to beat it was not confirmed.
@@ -109,7 +109,7 @@ def find_front(
             of_config.setdefault(config_key(start.config), []).append(by_start[start.number])
     nothing = Speedup(log_ratio=0.0, variance=0.0)
     found = [
-        Choice(
+        FrontChoice(
             config=default, goodput=nothing, cost=nothing, starts=len(of_config.get(config_key(default), []))
         )
     ]
@@ -118,15 +118,17 @@ def find_front(
         if seen:
             mean = fmean(each.log_ratio for each in seen)
             cost = Speedup(log_ratio=mean, variance=seen[0].variance / len(seen))
-            found.append(Choice(config=entry.config, goodput=entry.posterior, cost=cost, starts=entry.starts))
+            found.append(
+                FrontChoice(config=entry.config, goodput=entry.posterior, cost=cost, starts=entry.starts)
+            )
     front = undominated(found)
     proven = [each for each in found if winner and dict(each.config) == dict(winner) and each not in front]
     return tuple(sorted([*front, *proven], key=lambda each: -each.goodput.log_ratio))
 
 
-def undominated(choices: Sequence[Choice]) -> tuple[Choice, ...]:
+def undominated(choices: Sequence[FrontChoice]) -> tuple[FrontChoice, ...]:
     """Drop whatever another choice beats in both respects; fastest first."""
-    front: list[Choice] = []
+    front: list[FrontChoice] = []
     for choice in sorted(choices, key=lambda each: (-each.goodput.log_ratio, each.cost.log_ratio)):
         if not front or choice.cost.log_ratio < front[-1].cost.log_ratio:
             front.append(choice)

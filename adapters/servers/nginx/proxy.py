@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from tuner.adapters.servers.nginx.edit import join_words
 from tuner.adapters.servers.nginx.syntax import Directive
-from tuner.adapters.servers.nginx.values import FLAG, Choice, Count, Kind, Size, Time
+from tuner.adapters.servers.nginx.values import FLAG, Choice, Count, Size, Time, ValueKind
 from tuner.ports import FASTCGI, WEBSOCKET, Config, Scalar, Upstream
 
 UPSTREAM = "backend"
@@ -16,16 +16,16 @@ UPSTREAM = "backend"
 KEPT = "upstream_keepalive"
 
 _KIB = Size(suffix="k", least=1)
-_OF_UPSTREAM: Mapping[str, Kind] = {
+_OF_UPSTREAM: Mapping[str, ValueKind] = {
     KEPT: Count(),
     "upstream_keepalive_requests": Count(least=1),
     "upstream_keepalive_timeout": Time(),
 }
 _VERSION = Choice(words={"1.0": 1.0, "1.1": 1.1})
-_OF_MODULE: Mapping[str, Kind] = {
+_OF_MODULE: Mapping[str, ValueKind] = {
     "buffering": FLAG, "buffer_size": _KIB, "busy_buffers_size": _KIB, "read_timeout": Time(),
 }  # fmt: skip
-_OF_LOCATION: Mapping[str, Kind] = {
+_OF_LOCATION: Mapping[str, ValueKind] = {
     "proxy_http_version": _VERSION,
     "fastcgi_keep_conn": FLAG,
     **{f"proxy_{name}": kind for name, kind in _OF_MODULE.items()},
@@ -35,11 +35,11 @@ _BUFFERS = {
     f"{module}_buffers": (f"{module}_buffers_number", f"{module}_buffers_size")
     for module in ("proxy", "fastcgi")
 }
-_OF_BUFFERS: Mapping[str, Kind] = {
+_OF_BUFFERS: Mapping[str, ValueKind] = {
     "proxy_buffers_number": Count(least=2), "proxy_buffers_size": _KIB,
     "fastcgi_buffers_number": Count(least=2), "fastcgi_buffers_size": _KIB,
 }  # fmt: skip
-PARAMETERS: Mapping[str, Kind] = {**_OF_UPSTREAM, **_OF_LOCATION, **_OF_BUFFERS}
+PARAMETERS: Mapping[str, ValueKind] = {**_OF_UPSTREAM, **_OF_LOCATION, **_OF_BUFFERS}
 """Everything that is said of a backend, by the names of the search space."""
 
 _FILES = "            try_files $uri $uri/ =404;"

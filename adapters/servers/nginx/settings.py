@@ -14,9 +14,9 @@ from tuner.adapters.servers.nginx.values import (
     Choice,
     Count,
     CountOrAuto,
-    Kind,
     Size,
     Time,
+    ValueKind,
     check_number,
 )
 from tuner.ports import Config, Facts, Scalar
@@ -101,7 +101,7 @@ class OneWord:
 
     directive: str
     block: str
-    kind: Kind
+    kind: ValueKind
     otherwise: Scalar | None
     """The default; None when it depends on how the program is started."""
     before: tuple[tuple[int, ...], Scalar] | None = None
@@ -307,14 +307,14 @@ class AccessLog:
 def _one(
     directive: str,
     block: str,
-    kind: Kind,
+    kind: ValueKind,
     otherwise: Scalar | None,
     before: tuple[tuple[int, ...], Scalar] | None = None,
 ) -> OneWord:
     return OneWord(directive=directive, block=block, kind=kind, otherwise=otherwise, before=before)
 
 
-def _of(module: str, directive: str, kind: Kind, otherwise: Scalar) -> OneWord:
+def _of(module: str, directive: str, kind: ValueKind, otherwise: Scalar) -> OneWord:
     return OneWord(directive=directive, block=HTTP, kind=kind, otherwise=otherwise, module=module)
 
 

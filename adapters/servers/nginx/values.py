@@ -22,7 +22,7 @@ _MILLISECONDS = {
 }  # fmt: skip
 
 
-class Kind(Protocol):
+class ValueKind(Protocol):
     """What one word of a directive may be."""
 
     def read(self, word: str) -> Scalar | None:

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import pytest
 
 from tests.page_server import KernelSettings, PageServer, split
-from tuner.deploy.asked import Wanted
+from tuner.deploy.asked import ExpectedLoad
 from tuner.deploy.builtin_pages import BUILTIN_PAGE
 from tuner.deploy.chain import link
 from tuner.deploy.content import Content, open_content
@@ -126,8 +126,8 @@ def test_a_deployment_runs_answers_and_is_in_force():
 
 def test_every_one_of_several_loads_is_asked_for_once_and_learned():
     wanted = {
-        "b": Wanted(page=RequestKind(path="/b"), manner=Manner(keepalive=False)),
-        "c": Wanted(
+        "b": ExpectedLoad(page=RequestKind(path="/b"), manner=Manner(keepalive=False)),
+        "c": ExpectedLoad(
             page=RequestKind(path="/b"), manner=Manner(keepalive=False), requests=(RequestKind(path="/c"),)
         ),
     }
@@ -144,7 +144,7 @@ def test_every_one_of_several_loads_is_asked_for_once_and_learned():
 
 
 def test_a_page_of_another_load_that_is_of_another_length_is_not_ready():
-    wanted = {"other": Wanted(page=RequestKind(path="/b", body_bytes=7), manner=Manner(keepalive=True))}
+    wanted = {"other": ExpectedLoad(page=RequestKind(path="/b", body_bytes=7), manner=Manner(keepalive=True))}
 
     with (
         pytest.raises(NotReady, match="where 200 with 7 bytes was expected"),

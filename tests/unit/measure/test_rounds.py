@@ -5,7 +5,7 @@ import pytest
 from tests.unit.bench import Bench, Happening
 from tests.unit.simulation import SMALL_PLAN
 from tests.unit.starts import window
-from tuner.deploy.asked import Asked
+from tuner.deploy.asked import ResolvedLoad
 from tuner.errors import Stalled
 from tuner.measure import counters, start
 from tuner.measure import window as load_module
@@ -65,7 +65,7 @@ def test_a_round_has_the_sums_of_its_parts(bench):
 
 
 def test_each_load_asks_for_its_own_page(bench):
-    asked = Asked(url="http://127.0.0.1:8080/b", body_bytes=7, response_bytes=9)
+    asked = ResolvedLoad(url="http://127.0.0.1:8080/b", body_bytes=7, response_bytes=9)
 
     with bench.deployed() as deployment:
         several = replace(deployment, asked={"b": asked})

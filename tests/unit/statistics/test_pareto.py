@@ -24,7 +24,7 @@ from tuner.report.summary import pick, summarize
 from tuner.report.summary_json import summary_json
 from tuner.report.terminal import final_screen
 from tuner.statistics.control_level import Speedup
-from tuner.statistics.pareto import Choice, costs, find_front, undominated
+from tuner.statistics.pareto import FrontChoice, costs, find_front, undominated
 from tuner.statistics.ranking import config_key
 from tuner.study.facts import VERDICT
 from tuner.study.objective import SERVER_CPU
@@ -34,7 +34,7 @@ numbers = st.floats(-1, 1).map(lambda value: round(value, 2))
 
 
 def choice(goodput, cost):
-    return Choice(
+    return FrontChoice(
         config={"a": goodput, "b": cost},
         goodput=Speedup(log_ratio=goodput, variance=0.01),
         cost=Speedup(log_ratio=cost, variance=0.01),
