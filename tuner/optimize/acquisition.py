@@ -8,6 +8,12 @@ The point that scores highest is sought among changes and mixtures of the points
 Both keep the search near what is good, as a trust region would (Papenmeier et al. 2025, arXiv 2502.09198),
 and choices and numbers need no different treatment. Climbing from the best of them, one parameter at a time,
 finds higher scores, yet not better points: no model of a few dozen trials is right in such detail.
+
+Symbols:
+
+- f_s `drawn`: draw s of `DRAWS` of the objective at the known points; f*_s `best`: its best feasible value.
+- μ_s(x) `means`, δ(x) `deviations`: of the process conditioned on draw s; z `steps`: (μ_s − f*_s) / δ.
+- Score of x: log of the mean over s of δ · (z Φ(z) + φ(z)), plus the log probability that x is feasible.
 """
 
 import math

@@ -8,6 +8,15 @@ Additive Gaussian Processes, arXiv 1112.4394): what one does alone is learned fr
 length scales have a prior that grows with the number of parameters (Hvarfner, Hellsten & Nardi 2024, arXiv
 2402.02746, have it for squared distances), so that few observations of many parameters do not explain
 everything by all of them.
+
+Symbols, mostly those of Rasmussen & Williams:
+
+- X `points` (n, d) and y `values` (n,): n observations of d parameters; y is standardised by `Scale`.
+- r `rates` (d,): 1 / length scale. D(x, x′): Σ r · difference of x and x′.
+- k(x, x′) `Kernel`: a · exp(−D) + b · (1 − D / Σ r) + `CONSTANT`, with a `amplitude` and b `additive`.
+- η `nugget`: variance of what each point has for itself. s: scale of the observations' own variances.
+- K: k(X, X) + η between equal points + `shared` + s · diag(`own`). L `factor`: LLᵀ = K. K⁻¹y: `weights`.
+- θ `theta`: logs of the d length scales, log b, log a, log η, log s.
 """
 
 import math

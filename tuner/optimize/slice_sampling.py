@@ -2,6 +2,10 @@
 
 Murray, Adams & MacKay, "Elliptical slice sampling", AISTATS 2010, arXiv 1001.0356; used for a kernel's
 parameters by Murray & Adams, "Slice sampling covariance hyperparameters", NeurIPS 2010, arXiv 1006.0868.
+
+Symbols: state x, prior N(m `middle`, s² of `spread`), draw ν `other` from N(0, s²), `angle` t. The next state
+is m + (x − m) · cos t + ν · sin t, for the first t at which log L is above `level`: log L(x) + log u, u
+uniform.
 """
 
 import math

@@ -8,6 +8,9 @@ warm-up goes on until goodput stands still, and no study keeps how long that was
 Goodput is taken to change alike with each doubling of the age: caches that fill and connections that are
 opened matter most at first. A line through the windows of one start has that slope, whatever the luck of the
 start; starts are the replicates.
+
+Symbols: y log value of a window, a age of its middle in seconds. In start s, y = c_s + g · log₂ a; g is the
+slope that all starts of a side share.
 """
 
 import math

@@ -7,6 +7,9 @@ to its level at that time.
 
 The level is a random walk seen with noise (Harvey, "Forecasting, Structural Time Series Models and the
 Kalman Filter", 1989, section 2.3; Kalman 1960 for the filter, Rauch, Tung & Striebel 1965 for the smoother).
+
+Symbols: β `level` with variance P; c̄ mean log value of one control, with variance R = σ_b² + σ_w² / m; q
+`drift_per_s`; K gain of the filter, J that of the smoother; index s: smoothed, t+1|t: predicted.
 """
 
 import math

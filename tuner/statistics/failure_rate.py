@@ -8,6 +8,9 @@ n / (1 + (n − 1)·ρ) independent ones. One ρ serves all configurations of a 
 
 No gate sees everything: now and then a start goes wrong through no fault of its configuration. The starts of
 a sound configuration do so with probability `ACCIDENTS`; those of an unsound one do so often.
+
+Symbols: p one of `RATES`, ρ one of `CORRELATIONS`; k of n requests of a start failed (`Counts`), where k is
+beta-binomial with n, α = p · κ and β = (1 − p) · κ, κ = 1 / ρ − 1 (`size`).
 """
 
 import math

@@ -9,6 +9,9 @@ distribution (Gelman, "Prior distributions for variance parameters in hierarchic
 Analysis 1, 2006): alike hosts shrink it to nearly nothing, and unlike ones are believed. The likelihood is
 that of random effects with the mean integrated out (Röver, "Bayesian random-effects meta-analysis", Journal
 of Statistical Software 93, 2020).
+
+Symbols: τ `sd`, one of `SDS`; of one configuration, y_h `log_ratio` and v_h `variance` of its effect on
+host h; w_h = 1 / (v_h + τ²).
 """
 
 from collections.abc import Iterable, Mapping, Sequence

@@ -1,4 +1,8 @@
-"""Means of metrics, by configuration: their logarithms, with Student's t and a spread that is pooled."""
+"""Means of metrics, by configuration: their logarithms, with Student's t and a spread that is pooled.
+
+Symbols: of configuration c, x̄_c mean of the logarithms over n_c starts; s `spread` between starts with ν
+`degrees`, pooled over configurations and a prior. (x̄_c − bound) / (s / √n_c) is Student's t with ν.
+"""
 
 import math
 from collections.abc import Hashable, Mapping, Sequence

@@ -7,6 +7,9 @@ The model of log goodput y of window j in start s of configuration c at time t i
 Variance is kept per level because windows of one start share b_s: repeating is worth most where the
 variance is (Kalibera & Jones, "Rigorous benchmarking in reasonable time", ISMM 2013,
 doi 10.1145/2464157.2464160).
+
+Symbols: σ_w `sigma_window`, σ_b `sigma_start`, q `drift_per_s`; m windows of a start; c̄ mean of a control's
+windows; V(h) semivariance of controls that stand h places apart.
 """
 
 import math

@@ -11,6 +11,10 @@ from being the luckiest of many (the winner's curse; Efron & Morris, Scientific 
 hyperparameters are averaged over by their marginal likelihood, so their uncertainty is a part of every
 interval. The noise e is Student's t: a stall of the host hits one start and must not move the curve (Lange,
 Little & Taylor, JASA 84, 1989, doi 10.1080/01621459.1989.10478852).
+
+Symbols: W `weights` of the cells; D which cell is of which arm; A `information` = DᵀMD and DᵀMy `shown`,
+where M is W with the levels of the blocks projected out; S a prior covariance of f, in units of the noise's
+variance; (I + SA)⁻¹S the posterior's.
 """
 
 from collections.abc import Hashable, Mapping, Sequence

@@ -17,6 +17,9 @@ Stalls of the winner alone are another matter, because few pairs may hold none. 
 σ = 0.04 a trial, and a winner that truly gains nothing on average: one that loses 0.3 log points in every
 twentieth trial is "improved" in 5–7 %, one that loses half of its goodput in every tenth in 18–37 %, instead
 of 2.5 % at the most. No test on so few pairs can tell such a winner; more pairs can.
+
+Symbols: dᵢ log of winner over default in pair i of n; d̄ their mean, s `log_sd` their standard deviation. The
+interval is exp(d̄ ± t · s / √n), t the quantile of Student's t with n − 1 degrees of freedom at 1 − α / 2.
 """
 
 import math

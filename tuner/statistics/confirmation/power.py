@@ -1,4 +1,8 @@
-"""How many pairs it takes to prove a gain that is only estimated so far."""
+"""How many pairs it takes to prove a gain that is only estimated so far.
+
+Symbols: δ log gain, normal with mean `log_ratio` and variance `variance`; n pairs; σ_d `pair_sd` of the log
+ratio of one pair. The interval ends above 1 where t > t_crit; t is noncentral with δ · √n / σ_d.
+"""
 
 import math
 from collections.abc import Iterator
