@@ -2,17 +2,20 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from tuner.explain.explanation import Explanation, Finding, Line, Other, Proof, Tolerance, Worth
 from tuner.report.wording import say_duration, say_estimate, say_percent
-from tuner.space import Space
+
+if TYPE_CHECKING:
+    from tuner.space import Space
 
 NAMES_AT_MOST = 6
 TENDENCY = 0.8
 """Chance from which on a line that is not shown to help is said to be likely to."""
 
 
-def conclude(space: Space, found: Explanation, reason: str = "") -> Explanation:
+def conclude(space: "Space", found: Explanation, reason: str = "") -> Explanation:
     """Return an explanation with its sentences.
 
     Args:
@@ -49,7 +52,7 @@ def say_proof(proof: Proof, starts: int) -> str:
     )
 
 
-def _say_lines(space: Space, lines: Sequence[Line], gain: Worth | None) -> Iterator[str]:
+def _say_lines(space: "Space", lines: Sequence[Line], gain: Worth | None) -> Iterator[str]:
     of = {finding: [line for line in lines if line.finding is finding] for finding in Finding}
     if helping := of[Finding.HELPS]:
         share = sum(line.worth.log for line in helping) / gain.log if gain and gain.log > 0 else 0.0
@@ -72,13 +75,13 @@ def _say_lines(space: Space, lines: Sequence[Line], gain: Worth | None) -> Itera
         yield f"Of {_name([line.parameter for line in open_ones])} it is not known whether it helps."
 
 
-def _say_tolerance(space: Space, each: Tolerance) -> str:
+def _say_tolerance(space: "Space", each: Tolerance) -> str:
     name = each.parameter
     low, high = space.show(name, each.low), space.show(name, each.high)
     return f"{name} may be anything from {low} to {high}: within {say_percent(each.loss)} of the gain."
 
 
-def _say_others(space: Space, others: Sequence[Other]) -> Iterator[str]:
+def _say_others(space: "Space", others: Sequence[Other]) -> Iterator[str]:
     for each in others:
         if each.value is None or each.effect is None:
             continue
@@ -89,7 +92,7 @@ def _say_others(space: Space, others: Sequence[Other]) -> Iterator[str]:
             yield f"Leave {each.parameter} as it is: {value} gives {say_estimate(each.effect)}."
 
 
-def _name_lines(space: Space, lines: Sequence[Line]) -> str:
+def _name_lines(space: "Space", lines: Sequence[Line]) -> str:
     return _name([f"{line.parameter} {space.show(line.parameter, line.value)}" for line in lines])
 
 

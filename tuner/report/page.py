@@ -3,14 +3,11 @@
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from tuner.records import Role, State
-from tuner.report.curve import Curve
-from tuner.report.figures.drawing import BarChart, Chart
 from tuner.report.markup import embed, render_page
 from tuner.report.rows import TABLES, Row, describe_growth, describe_limit, describe_rates, describe_tail
-from tuner.report.summary import Summary
-from tuner.report.sweep import Sweep
 from tuner.report.wording import (
     NOTHING_BETTER,
     capitalize,
@@ -23,7 +20,13 @@ from tuner.report.wording import (
     say_speedup,
     say_trend,
 )
-from tuner.statistics.age import Age
+
+if TYPE_CHECKING:
+    from tuner.report.curve import Curve
+    from tuner.report.figures.drawing import BarChart, Chart
+    from tuner.report.summary import Summary
+    from tuner.report.sweep import Sweep
+    from tuner.statistics.age import Age
 
 STATES = (State.COMPLETE, State.PRUNED, State.FAILED, State.INVALID, State.RUNNING)
 
@@ -38,7 +41,7 @@ class Headline:
     text: str
 
 
-def render_report(summary: Summary, sweeps: Sequence[Sweep] = (), curves: Sequence[Curve] = ()) -> str:
+def render_report(summary: "Summary", sweeps: "Sequence[Sweep]" = (), curves: "Sequence[Curve]" = ()) -> str:
     """Render the page, with the study's sweeps and load curves. What draws is imported here alone."""
     from tuner.report.curve.page import show_curve
     from tuner.report.figures.setting_figures import draw_slices
@@ -61,7 +64,7 @@ def render_report(summary: Summary, sweeps: Sequence[Sweep] = (), curves: Sequen
     )  # fmt: skip
 
 
-def describe_verdict(summary: Summary) -> Headline:
+def describe_verdict(summary: "Summary") -> Headline:
     """Return how the study ended, or how far it is."""
     gain = summary.gain
     if gain is not None and gain.verdict == "improved":
@@ -95,7 +98,7 @@ def describe_verdict(summary: Summary) -> Headline:
     )
 
 
-def _describe_no_winner(summary: Summary) -> Headline:
+def _describe_no_winner(summary: "Summary") -> Headline:
     found = summary.found
     if found is None:
         return Headline(
@@ -108,19 +111,19 @@ def _describe_no_winner(summary: Summary) -> Headline:
     )  # fmt: skip
 
 
-def _say_across(summary: Summary) -> str:
+def _say_across(summary: "Summary") -> str:
     """Return what counts of several loads and hosts, in brackets; nothing for one of each."""
     said = ", ".join(filter(None, (summary.across, summary.across_hosts)))
     return f" ({said})" if said else ""
 
 
-def describe_age(age: Age | None, side: str = "winner") -> str:
+def describe_age(age: "Age | None", side: str = "winner") -> str:
     """Return for which seconds under load the gain holds, with a warning when it moves with them."""
     sentences = (say_age(age), say_trend(age, ("default", side)))
     return " ".join(f"{capitalize(each)}." for each in sentences if each)
 
 
-def describe_trends(age: Age | None, side: str = "winner") -> str:
+def describe_trends(age: "Age | None", side: str = "winner") -> str:
     """Return what changes between the youngest windows and the oldest; empty when no start has two."""
     if age is None:
         return ""
@@ -129,14 +132,14 @@ def describe_trends(age: Age | None, side: str = "winner") -> str:
     return f"From the youngest windows to the oldest: {'; '.join(moved)}." if moved else ""
 
 
-def _say_end(summary: Summary) -> str:
+def _say_end(summary: "Summary") -> str:
     """Return why a study ended without a winner, but for what the headline says."""
     known = summary.is_too_noisy or summary.stop_reason.startswith(NOTHING_BETTER)
     said = "" if known else f"{capitalize(summary.stop_reason or 'the study is finished')}. "
     return said + (f"{summary.reason} " if summary.reason else "")
 
 
-def draw_figures(summary: Summary) -> dict[str, Chart | BarChart | None]:
+def draw_figures(summary: "Summary") -> "dict[str, Chart | BarChart | None]":
     """Draw every figure for which there is something to show; the others are None."""
     from tuner.report.explanation.figures import draw_costs, draw_others, draw_worths
     from tuner.report.figures import setting_figures, start_figures
@@ -153,7 +156,7 @@ def draw_figures(summary: Summary) -> dict[str, Chart | BarChart | None]:
     }
 
 
-def count_starts(summary: Summary) -> list[Row]:
+def count_starts(summary: "Summary") -> list[Row]:
     """Count starts by role (rows) and state (columns of the page's table)."""
     counts = Counter((start.role, start.state) for start in summary.starts)
     return [

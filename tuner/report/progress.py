@@ -4,6 +4,7 @@ import math
 from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.live import Live
@@ -22,7 +23,9 @@ from tuner.report.wording import (
     say_speedup,
     say_value,
 )
-from tuner.statistics.control_level import Speedup
+
+if TYPE_CHECKING:
+    from tuner.statistics.control_level import Speedup
 
 NOTES_SHOWN = 4
 CHANGES_SHOWN = 6
@@ -77,7 +80,7 @@ class LiveProgress:
         self._now = Text.assemble(f"{role.value}  ", (make_printable(label), "bold"))
         self.draw()
 
-    def start_ends(self, start: Start, speedup: Speedup | None) -> None:
+    def start_ends(self, start: Start, speedup: "Speedup | None") -> None:
         self._last = describe_end(start, speedup)
         self._now = Text("")
         if start.role.is_under_study_load:
@@ -136,7 +139,7 @@ class LineProgress:
     def start_begins(self, role: Role, label: str) -> None:
         self._label = label or role.value
 
-    def start_ends(self, start: Start, speedup: Speedup | None) -> None:
+    def start_ends(self, start: Start, speedup: "Speedup | None") -> None:
         self._print(f"  {describe_end(start, speedup).plain}  {self._label}{self._left}")
         for line in describe_windows(start) if self._verbose else ():
             self._print(f"    {line}")
@@ -187,7 +190,7 @@ def describe_leader(leader: Leader, *, is_first: bool) -> Text:
     )
 
 
-def describe_end(start: Start, speedup: Speedup | None) -> Text:
+def describe_end(start: Start, speedup: "Speedup | None") -> Text:
     """Return in one line how a start ended."""
     text = Text(f"#{start.number} {start.role.value}  ")
     if speedup is not None:

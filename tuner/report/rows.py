@@ -3,10 +3,10 @@
 import statistics
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from tuner.explain.explanation import Finding
 from tuner.records import Blame, Metric, Role
-from tuner.report.summary import Arm, Summary
 from tuner.report.wording import (
     LATER,
     LIMITED,
@@ -28,8 +28,10 @@ from tuner.report.wording import (
     say_speedup,
     say_tail,
 )
-from tuner.space import Derived, Parameter
-from tuner.statistics.confirmation.paired_gain import Gain
+
+if TYPE_CHECKING:
+    from tuner.report.summary import Arm, Sides, Summary
+    from tuner.space import Derived, Parameter
 
 FAILURE_KINDS = ("connect", "read", "write", "timeout", "status", "length", "other")
 LONGEST_REASON = 400
@@ -41,13 +43,13 @@ NEARLY = 0.99
 Row = tuple[str, ...]
 
 
-def arm_rows(summary: Summary) -> list[Row]:
+def arm_rows(summary: "Summary") -> list[Row]:
     """Return the head, and default and winner: requests per second, p99, failures, starts."""
     sides = {"default": summary.default, summary.side: summary.winner}
     return table_of_arms([(name, arm) for name, arm in sides.items() if arm is not None])
 
 
-def table_of_arms(arms: Sequence[tuple[str, Arm]]) -> list[Row]:
+def table_of_arms(arms: "Sequence[tuple[str, Arm]]") -> list[Row]:
     """Return the head, and a row for each arm: its name, requests per second, p99, failures, starts."""
     # One that was corrected compares with its like only.
     p99 = "p99, corrected" if any(arm.latency_corrected for _, arm in arms) else "p99"
@@ -55,7 +57,7 @@ def table_of_arms(arms: Sequence[tuple[str, Arm]]) -> list[Row]:
     return [head, *((name, *describe_arm(arm)) for name, arm in arms)]
 
 
-def describe_arm(arm: Arm) -> Row:
+def describe_arm(arm: "Arm") -> Row:
     """Return requests per second, p99, failures and starts of one configuration."""
     return (
         say_rate(arm.goodput_rps),
@@ -65,7 +67,7 @@ def describe_arm(arm: Arm) -> Row:
     )
 
 
-def describe_limit(summary: Summary) -> str:
+def describe_limit(summary: "Summary") -> str:
     """Return what the load generator's own limit means for the figures; empty where it was none."""
     default, winner = summary.default, summary.winner
     if summary.metric is Metric.PER_CPU:
@@ -81,7 +83,7 @@ def describe_limit(summary: Summary) -> str:
     return LOWER_BOUND if winner is not None and winner.is_lower_bound else ""
 
 
-def describe_tail(summary: Summary) -> str:
+def describe_tail(summary: "Summary") -> str:
     """Return that the winner's slowest responses take longer under the study's load, and what rules it out.
 
     Empty where they do not, where response times were measured at a fixed rate, which says more, and where
@@ -98,7 +100,7 @@ def describe_tail(summary: Summary) -> str:
     )
 
 
-def describe_rates(first: Arm, second: Arm | None, *, is_fixed: bool = False) -> str:
+def describe_rates(first: "Arm", second: "Arm | None", *, is_fixed: bool = False) -> str:
     """Return that two p99s are of different rates, and so do not compare; empty where they may be compared.
 
     In a closed loop each side has the rate that it can serve, and what a generator corrects for late requests
@@ -119,7 +121,7 @@ def describe_rates(first: Arm, second: Arm | None, *, is_fixed: bool = False) ->
     return f"Each p99 is at its side's own rate, {rates}, so they do not compare; {better}."
 
 
-def constraint_rows(summary: Summary) -> list[Row]:
+def constraint_rows(summary: "Summary") -> list[Row]:
     """Show each constraint: winner, default, the probability that the winner keeps it."""
     rows: list[Row] = []
     for each in summary.assessments:
@@ -128,7 +130,7 @@ def constraint_rows(summary: Summary) -> list[Row]:
     return rows
 
 
-def response_rows(summary: Summary) -> list[Row]:
+def response_rows(summary: "Summary") -> list[Row]:
     """Return response times at a fixed rate and under the load, and how long connections took to be made."""
     rows: list[Row] = []
     claim = summary.latency
@@ -145,7 +147,7 @@ def response_rows(summary: Summary) -> list[Row]:
     return rows
 
 
-def _arm_responses(summary: Summary, name: str, arm: Arm) -> list[Row]:
+def _arm_responses(summary: "Summary", name: str, arm: "Arm") -> list[Row]:
     """Show one side as benchmarks that end after so many requests report it."""
     rows: list[Row] = []
     if summary.requests_total is not None:
@@ -161,34 +163,24 @@ def _arm_responses(summary: Summary, name: str, arm: Arm) -> list[Row]:
     return rows
 
 
-def load_rows(summary: Summary) -> list[Row]:
+def load_rows(summary: "Summary") -> list[Row]:
     """Show both sides under each of several loads: weight, requests/s, winner's failures, gain, verdict."""
-    return [
-        (
-            each.name,
-            say_percent(each.weight, 0),
-            say_rate(each.default.goodput_rps),
-            *_winner_there(each.winner, each.gain),
-        )
-        for each in summary.by_load
-    ]
+    return [(each.name, say_percent(each.weight, 0), *_show_sides(each)) for each in summary.by_load]
 
 
-def host_rows(summary: Summary) -> list[Row]:
+def host_rows(summary: "Summary") -> list[Row]:
     """Show both sides on each of several hosts: requests/s, winner's failures, gain, verdict."""
     return [
-        (
-            f"{each.host} (worst)" if each.is_worst else each.host,
-            say_rate(each.default.goodput_rps),
-            *_winner_there(each.winner, each.gain),
-        )
+        (f"{each.name} (worst)" if each.is_worst else each.name, *_show_sides(each))
         for each in summary.by_host
     ]
 
 
-def _winner_there(winner: Arm | None, gain: Gain | None) -> Row:
-    """Return requests/s, failures, gain and verdict of a winner under one load, or on one host."""
+def _show_sides(each: "Sides") -> Row:
+    """Return requests/s of both sides under one load or on one host, and the winner's failures and gain."""
+    winner, gain = each.winner, each.gain
     return (
+        say_rate(each.default.goodput_rps),
         NOTHING if winner is None else say_rate(winner.goodput_rps),
         NOTHING if winner is None else say_failures(winner.failures, winner.requests),
         NOTHING if gain is None else say_estimate(gain),
@@ -196,7 +188,7 @@ def _winner_there(winner: Arm | None, gain: Gain | None) -> Row:
     )
 
 
-def change_rows(summary: Summary) -> list[Row]:
+def change_rows(summary: "Summary") -> list[Row]:
     """Return each written setting: name, default, value, server, why it is tuned, what else it does."""
     settings: tuple[Parameter | Derived, ...] = (*summary.space.parameters, *summary.space.derived)
     known = {each.name: (each.server, each.why, summary.space.also(each.name)) for each in settings}
@@ -206,25 +198,25 @@ def change_rows(summary: Summary) -> list[Row]:
     ]
 
 
-def capacity_rows(summary: Summary) -> list[Row]:
+def capacity_rows(summary: "Summary") -> list[Row]:
     """Return what default and winner hold at once: server, default, winner."""
     default = summary.space.describe_capacity(summary.default.config)
     winner = {} if summary.winner is None else summary.space.describe_capacity(summary.winner.config)
     return [(server, held, winner.get(server, NOTHING)) for server, held in default.items()]
 
 
-def describe_growth(summary: Summary) -> str:
+def describe_growth(summary: "Summary") -> str:
     """Return that the settings need much more memory than the default; empty where they do not."""
     return f"Memory grows: {'; '.join(summary.grows)}." if summary.grows else ""
 
 
-def inert_rows(summary: Summary) -> list[Row]:
+def inert_rows(summary: "Summary") -> list[Row]:
     """Show what cannot act under the study's load: setting, why, where that is known from."""
     known = {each.name: each.acts_source for each in summary.space.parameters}
     return [(name, reason, known[name]) for name, reason in summary.space.inert.items()]
 
 
-def front_rows(summary: Summary) -> list[Row]:
+def front_rows(summary: "Summary") -> list[Row]:
     """Return what nothing beats in both objectives: pick, goodput, cost, starts, changed settings."""
     return [
         (
@@ -238,7 +230,7 @@ def front_rows(summary: Summary) -> list[Row]:
     ]
 
 
-def other_load_rows(summary: Summary) -> list[Row]:
+def other_load_rows(summary: "Summary") -> list[Row]:
     """Show what candidates met: of whom, load, requests per second of both, ratio, failures, finding."""
     rows: list[Row] = []
     for number, found in enumerate(summary.other_loads, 1):
@@ -261,7 +253,7 @@ def other_load_rows(summary: Summary) -> list[Row]:
     return rows
 
 
-def mechanism_rows(summary: Summary) -> list[Row]:
+def mechanism_rows(summary: "Summary") -> list[Row]:
     """Return what differed on the machine between default and winner: name, values, ratio."""
     return [
         (
@@ -274,7 +266,7 @@ def mechanism_rows(summary: Summary) -> list[Row]:
     ]
 
 
-def idle_rows(summary: Summary) -> list[Row]:
+def idle_rows(summary: "Summary") -> list[Row]:
     """Return the other settings of which no effect is known: name, finding, bound or reason.
 
     Those that cannot act have a table of their own, with sources.
@@ -288,7 +280,7 @@ def idle_rows(summary: Summary) -> list[Row]:
     return rows
 
 
-def tolerance_rows(summary: Summary) -> list[Row]:
+def tolerance_rows(summary: "Summary") -> list[Row]:
     """Return where the gain stays: setting, value, from, to, what is lost there at the most."""
     found, show = summary.explanation, summary.space.show
     return [
@@ -303,7 +295,7 @@ def tolerance_rows(summary: Summary) -> list[Row]:
     ]
 
 
-def interaction_rows(summary: Summary) -> list[Row]:
+def interaction_rows(summary: "Summary") -> list[Row]:
     """Return what two lines give together beyond what each gives alone."""
     found = summary.explanation
     return [
@@ -316,7 +308,7 @@ def interaction_rows(summary: Summary) -> list[Row]:
     ]
 
 
-def failure_rows(summary: Summary) -> list[Row]:
+def failure_rows(summary: "Summary") -> list[Row]:
     """Count starts without a measurement by class: class, starts, their roles, one reason."""
     lost = [(start, start.failure) for start in summary.starts if start.failure is not None]
     counts = Counter(failure.kind for _, failure in lost)
@@ -332,7 +324,7 @@ def failure_rows(summary: Summary) -> list[Row]:
     return rows
 
 
-def request_failure_rows(summary: Summary) -> list[Row]:
+def request_failure_rows(summary: "Summary") -> list[Row]:
     """Count failed requests by kind, over all measured starts but those under other loads."""
     counted = [start for start in summary.starts if start.counts and start.role is not Role.OTHER_LOADS]
     rows: list[Row] = []
@@ -343,7 +335,7 @@ def request_failure_rows(summary: Summary) -> list[Row]:
     return rows
 
 
-def gate_rows(summary: Summary) -> list[Row]:
+def gate_rows(summary: "Summary") -> list[Row]:
     """Count what the validity gates found: gate, whose fault, windows, one reason."""
     found = [
         verdict for start in summary.starts for window in start.windows for verdict in window.verdicts
@@ -361,7 +353,7 @@ def gate_rows(summary: Summary) -> list[Row]:
     ]  # fmt: skip
 
 
-def doubt_rows(summary: Summary) -> list[Row]:
+def doubt_rows(summary: "Summary") -> list[Row]:
     """List the starts that are doubtful as a whole: problem, start numbers, meaning."""
     from tuner.statistics.jumps import suspects
     from tuner.statistics.ranking import as_controls
@@ -387,7 +379,7 @@ def doubt_rows(summary: Summary) -> list[Row]:
     return [(what, ", ".join(map(str, numbers)), meaning) for what, numbers, meaning in found if numbers]
 
 
-def noise_rows(summary: Summary) -> list[Row]:
+def noise_rows(summary: "Summary") -> list[Row]:
     """Return how noisy the host was, and what gain it can prove."""
     from tuner.statistics.noise import detectable_gain
 
@@ -404,7 +396,7 @@ def noise_rows(summary: Summary) -> list[Row]:
     ]
 
 
-def environment_rows(summary: Summary) -> list[Row]:
+def environment_rows(summary: "Summary") -> list[Row]:
     """Return the machine and the programs that the study was measured with."""
     fingerprint = summary.fingerprint
     server, load = (
@@ -426,7 +418,7 @@ def environment_rows(summary: Summary) -> list[Row]:
     ]
 
 
-def timing_rows(summary: Summary) -> list[Row]:
+def timing_rows(summary: "Summary") -> list[Row]:
     """Return where the time of the study went."""
     timing = summary.timing
     total_s = timing.get("total_s", 0.0)
@@ -444,7 +436,7 @@ def timing_rows(summary: Summary) -> list[Row]:
     return rows
 
 
-def provenance_rows(summary: Summary) -> list[Row]:
+def provenance_rows(summary: "Summary") -> list[Row]:
     """Return what was asked, when, and of which version."""
     return [
         ("study", summary.study),
@@ -463,7 +455,7 @@ def provenance_rows(summary: Summary) -> list[Row]:
     ]
 
 
-def start_rows(summary: Summary) -> list[Row]:
+def start_rows(summary: "Summary") -> list[Row]:
     """List every start: what the figures show, to be read instead of seen."""
     return [
         (
@@ -479,7 +471,7 @@ def start_rows(summary: Summary) -> list[Row]:
     ]  # fmt: skip
 
 
-TABLES: Mapping[str, Callable[[Summary], list[Row]]] = {
+TABLES: "Mapping[str, Callable[[Summary], list[Row]]]" = {
     "arms": arm_rows,
     "loads": load_rows,
     "hosts": host_rows,

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from statistics import fmean, median
+from typing import Any
 
 from tuner.campaign.stages.confirm import read_gain
 from tuner.campaign.stages.fixed_rate import LatencyClaim, read_latency
@@ -96,37 +97,23 @@ class Arm:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LoadSides:
-    """Default and winner under one of several loads."""
+class Sides:
+    """Default and winner under one of several loads, or on one of several hosts."""
 
     name: str
-    """Name of the load, as the study file gives it."""
-    weight: float
-    """Its share of what counts together."""
-    workload: str
-    """What it sends, in words."""
+    """Name of the load or the host, as the study file gives it."""
     default: Arm
-    """The default under this load."""
+    """The default there."""
     winner: Arm | None
-    """The winner under this load; None until one is confirmed."""
+    """The winner there; None until one is confirmed."""
     gain: Gain | None
-    """Ratio of the winner to the default under this load; None without a winner."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HostSides:
-    """Default and winner on one of several hosts."""
-
-    host: str
-    """Name of the host, as the study file gives it."""
-    default: Arm
-    """The default on this host."""
-    winner: Arm | None
-    """The winner on this host; None until one is confirmed."""
-    gain: Gain | None
-    """Ratio of the winner to the default on this host; None without a winner."""
-    is_worst: bool
-    """Whether the winner gives least there."""
+    """Ratio of the winner to the default there; None without a winner."""
+    weight: float = 0.0
+    """Share of a load in what counts together."""
+    workload: str = ""
+    """What a load sends, in words."""
+    is_worst: bool = False
+    """Whether the winner gives least on this host."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -215,11 +202,11 @@ class Summary:
     """What was found and is not shipped, of a finished study without a winner; None where nothing was."""
     other_loads: tuple[OtherLoads, ...] = ()
     """What candidates gave under loads that nothing was tuned on, in the order in which they came."""
-    by_load: tuple[LoadSides, ...] = ()
+    by_load: tuple[Sides, ...] = ()
     """Both sides under each of several loads; empty for one."""
     across: str = ""
     """What counts of them together; empty for one load."""
-    by_host: tuple[HostSides, ...] = ()
+    by_host: tuple[Sides, ...] = ()
     """Both sides on each of several hosts, for all of which the winner is to hold; empty for one."""
     across_hosts: str = ""
     """What counts of them together; empty for one host."""
@@ -383,9 +370,9 @@ def summarize(
         refusals=refusals,
         found=unshipped,
         other_loads=read_other_loads(storage, starts, default),
-        by_load=_sides_by_load(settings, default, of_default, winner_config, of_winner, gain),
+        by_load=_sides_by_load(settings, (default, winner_config), (of_default, of_winner), gain),
         across=describe_across(settings),
-        by_host=_sides_by_host(storage.hosts, default, of_default, winner_config, of_winner, gain),
+        by_host=_sides_by_host(storage.hosts, (default, winner_config), (of_default, of_winner), gain),
         across_hosts=describe_hosts(storage.hosts),
         requests_total=None if settings.loads else settings.load.requests_total,
         cost=settings.objective.cost,
@@ -414,27 +401,32 @@ def _find_unshipped(verdict: str, refusals: Sequence[Refusal], ranking: Ranking)
     return max(rejected, key=lambda each: each.speedup.log_ratio, default=None)
 
 
+def _gather_sides(
+    configs: tuple[Config, Config | None],
+    starts: Sequence[Sequence[Start]],
+    **known: Any,  # noqa: ANN401 - the other fields
+) -> Sides:
+    (default, winner), (of_default, of_winner) = configs, starts
+    return Sides(
+        default=gather_arm(default, of_default),
+        winner=None if winner is None else gather_arm(winner, of_winner), **known,
+    )  # fmt: skip
+
+
 def _sides_by_load(
     settings: Study,
-    default: Config,
-    of_default: Sequence[Start],
-    winner: Config | None,
-    of_winner: Sequence[Start],
+    configs: tuple[Config, Config | None],
+    starts: Sequence[Sequence[Start]],
     gain: Gain | None,
-) -> tuple[LoadSides, ...]:
+) -> tuple[Sides, ...]:
     """Return both sides under each of several loads."""
     blend = settings.blend
     if blend is None:
         return ()
     return tuple(
-        LoadSides(
-            name=each.name,
-            weight=blend.weights[each.name],
-            workload=each.load.describe(),
-            default=gather_arm(default, [under_load(start, each.name) for start in of_default]),
-            winner=None if winner is None else gather_arm(
-                winner, [under_load(start, each.name) for start in of_winner]
-            ),
+        _gather_sides(
+            configs, [[under_load(start, each.name) for start in side] for side in starts], name=each.name,
+            weight=blend.weights[each.name], workload=each.load.describe(),
             gain=None if gain is None else gain.by_load.get(each.name),
         )
         for each in settings.loads
@@ -443,28 +435,19 @@ def _sides_by_load(
 
 def _sides_by_host(
     hosts: Hosts | None,
-    default: Config,
-    of_default: Sequence[Start],
-    winner: Config | None,
-    of_winner: Sequence[Start],
+    configs: tuple[Config, Config | None],
+    starts: Sequence[Sequence[Start]],
     gain: Gain | None,
-) -> tuple[HostSides, ...]:
+) -> tuple[Sides, ...]:
     """Return both sides on each of the hosts for which the winner is to hold."""
-    if hosts is None:
-        return ()
     gains = {} if gain is None else gain.by_host
     worst = min(gains, key=lambda host: gains[host].ratio, default=None)
     return tuple(
-        HostSides(
-            host=host,
-            default=gather_arm(default, [start for start in of_default if start.host == host]),
-            winner=None if winner is None else gather_arm(
-                winner, [start for start in of_winner if start.host == host]
-            ),
-            gain=gains.get(host),
-            is_worst=host == worst,
+        _gather_sides(
+            configs, [[start for start in side if start.host == host] for side in starts], name=host,
+            gain=gains.get(host), is_worst=host == worst,
         )
-        for host in hosts.names
+        for host in (() if hosts is None else hosts.names)
     )  # fmt: skip
 
 

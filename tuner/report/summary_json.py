@@ -9,7 +9,7 @@ from tuner.ports import ConnectTime, Scalar
 from tuner.records import Start, Window
 from tuner.records.latency import Quantile
 from tuner.report.explanation.as_json import explanation_json, sensitivity_json
-from tuner.report.summary import P99, Arm, Found, HostSides, LoadSides, Summary
+from tuner.report.summary import P99, Arm, Found, Sides, Summary
 from tuner.report.wording import say_other_loads
 from tuner.space import describe_searched
 from tuner.statistics.age import Trend
@@ -54,9 +54,13 @@ def summary_json(summary: Summary) -> dict[str, Any]:
         },
         "gain": None if summary.gain is None else gain_json(summary.gain, summary.reason),
         "across_loads": summary.across or None,
-        "loads": [_load_json(each) for each in summary.by_load],
+        "loads": [
+            {**_fields(each, "name", "weight", "workload"), **_sides_json(each)} for each in summary.by_load
+        ],
         "across_hosts": summary.across_hosts or None,
-        "hosts": [_host_json(each) for each in summary.by_host],
+        "hosts": [
+            {"name": each.name, "worst": each.is_worst, **_sides_json(each)} for each in summary.by_host
+        ],
         "feasibility": [_assessment_json(each) for each in summary.assessments],
         "expected_gain": summary.expected_gain,
         "front": [_choice_json(summary, number, choice) for number, choice in enumerate(summary.front, 1)],
@@ -221,15 +225,7 @@ def _other_loads_json(summary: Summary, found: OtherLoads) -> dict[str, Any]:
     }
 
 
-def _load_json(found: LoadSides) -> dict[str, Any]:
-    return {**_fields(found, "name", "weight", "workload"), **_both_json(found)}
-
-
-def _host_json(found: HostSides) -> dict[str, Any]:
-    return {"name": found.host, "worst": found.is_worst, **_both_json(found)}
-
-
-def _both_json(found: LoadSides | HostSides) -> dict[str, Any]:
+def _sides_json(found: Sides) -> dict[str, Any]:
     """Return both sides under one load, or on one host; their configurations are those of the whole."""
     sides = {"default": found.default, "winner": found.winner}
     return {

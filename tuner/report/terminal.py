@@ -1,7 +1,7 @@
 """What a person sees on a terminal: the end of a study, a comparison, a space."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
@@ -22,7 +22,6 @@ from tuner.report.rows import (
     load_rows,
     table_of_arms,
 )
-from tuner.report.summary import Comparison, Summary
 from tuner.report.wording import (
     NOTHING,
     NOTHING_BETTER,
@@ -42,12 +41,15 @@ from tuner.report.wording import (
     say_trend,
     say_unproven,
 )
-from tuner.statistics.confirmation.paired_gain import Gain
-from tuner.study import Study
+
+if TYPE_CHECKING:
+    from tuner.report.summary import Comparison, Summary
+    from tuner.statistics.confirmation.paired_gain import Gain
+    from tuner.study import Study
 
 
 def final_screen(
-    summary: Summary,
+    summary: "Summary",
     *,
     report: str | None = None,
     exports: Sequence[str] = (),
@@ -90,7 +92,7 @@ def final_screen(
     return Group(*parts)
 
 
-def headline(summary: Summary) -> Text:
+def headline(summary: "Summary") -> Text:
     """Return how a study ended, or how far it is, in one line."""
     name = make_printable(summary.study)
     if summary.gain is not None:
@@ -115,7 +117,7 @@ def headline(summary: Summary) -> Text:
     return Text.assemble((name, "bold"), f": {summary.state}{best}")
 
 
-def _age(gain: Gain | None, sides: Sequence[str]) -> list[RenderableType]:
+def _age(gain: "Gain | None", sides: Sequence[str]) -> list[RenderableType]:
     """Return for which seconds under load a gain holds, and a warning when it moves with them."""
     if gain is None or gain.age is None:
         return []
@@ -124,32 +126,24 @@ def _age(gain: Gain | None, sides: Sequence[str]) -> list[RenderableType]:
     return [Text(say_age(gain.age), style="dim"), *warning]
 
 
-def _everywhere(summary: Summary) -> list[RenderableType]:
+def _everywhere(summary: "Summary") -> list[RenderableType]:
     """Return both sides under each of several loads, and on each of several hosts."""
-    tables = ((summary.by_load, _by_load, summary.across), (summary.by_host, _by_host, summary.across_hosts))
+    titles = ("default", summary.side, "failures", "gain", "")
+    tables = (
+        (("load", "weight", *titles), load_rows(summary), summary.across),
+        (("host", *titles), host_rows(summary), summary.across_hosts),
+    )
     return [
         part
-        for sides, show, across in tables
-        if sides
-        for part in (Text(""), show(summary), Text(f"What counts is the {across}.", style="dim"))
+        for head, rows, across in tables
+        if rows
+        for part in (Text(""), _judged(head, rows), Text(f"What counts is the {across}.", style="dim"))
     ]
 
 
-def _by_load(summary: Summary) -> Table:
-    """Return both sides under each of several loads."""
-    table = fitting_table("load", "weight", "default", summary.side, "failures", "gain", "", right=True)
-    return _judged(table, load_rows(summary))
-
-
-def _by_host(summary: Summary) -> Table:
-    """Return both sides on each of several hosts."""
-    table = fitting_table("host", "default", summary.side, "failures", "gain", "", right=True)
-    return _judged(table, host_rows(summary))
-
-
-def _judged(table: Table, rows: Sequence[Row]) -> Table:
-    """Fill a table with rows that end in a verdict, which gives their colour."""
-    colors = {"improved": "green", "worse": "bold red"}
+def _judged(head: Row, rows: Sequence[Row]) -> Table:
+    """Return a table of rows that end in a verdict, which gives their colour."""
+    table, colors = fitting_table(*head, right=True), {"improved": "green", "worse": "bold red"}
     for *cells, verdict in rows:
         table.add_row(*map(make_printable, cells), Text(verdict), style=colors.get(verdict, ""))
     return table
@@ -198,7 +192,7 @@ def fitting_table(*titles: str, right: bool = False) -> Table:
     return table
 
 
-def _front(summary: Summary) -> Table:
+def _front(summary: "Summary") -> Table:
     """Return the configurations that none beats in both objectives, with their numbers."""
     table = fitting_table("pick", "goodput", summary.cost or "", "starts", "settings that change")
     for number, choice in enumerate(summary.front, 1):
@@ -213,7 +207,7 @@ def _front(summary: Summary) -> Table:
     return table
 
 
-def _difference(summary: Summary) -> list[RenderableType]:
+def _difference(summary: "Summary") -> list[RenderableType]:
     """List what is written, and below each setting what else it does."""
     rows = [
         [
@@ -237,7 +231,7 @@ def _difference(summary: Summary) -> list[RenderableType]:
     return parts
 
 
-def _other_loads(summary: Summary) -> list[RenderableType]:
+def _other_loads(summary: "Summary") -> list[RenderableType]:
     """Show how the winner fares under loads that it was not tuned on, and what was rejected."""
     table = Table.grid(padding=(0, 2))
     table.add_column(no_wrap=True)
@@ -256,7 +250,7 @@ def _other_loads(summary: Summary) -> list[RenderableType]:
     return [Text(""), table] if table.row_count else []
 
 
-def _capacity(summary: Summary) -> list[RenderableType]:
+def _capacity(summary: "Summary") -> list[RenderableType]:
     """Return what default and winner hold at once below each other, server by server."""
     rows = capacity_rows(summary)
     table = Table.grid(padding=(0, 2))
@@ -275,7 +269,7 @@ def _capacity(summary: Summary) -> list[RenderableType]:
     return parts
 
 
-def comparison_table(comparison: Comparison, first: str, second: str) -> Group:
+def comparison_table(comparison: "Comparison", first: str, second: str) -> Group:
     """Return two configurations that were measured in pairs, and the gain of the second over the first."""
     names, gain = {"first": first, "second": second}, comparison.gain
     reason = [Text(make_printable(comparison.reason))] if comparison.reason else []
@@ -342,7 +336,7 @@ def _say_value(value: object) -> str:
     return ("on" if value else "off") if isinstance(value, bool) else str(value)
 
 
-def study_list(studies: Sequence[Study]) -> Group:
+def study_list(studies: "Sequence[Study]") -> Group:
     """Return studies with what each asks and where that comes from."""
     parts: list[RenderableType] = []
     for each in studies:

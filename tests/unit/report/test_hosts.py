@@ -41,7 +41,7 @@ def test_each_host_has_a_row_and_the_worst_is_marked(summary):
     worst = min(summary.by_host, key=lambda each: each.gain.ratio)
 
     assert [row[0].removesuffix(" (worst)") for row in rows] == [*NAMES]
-    assert [row[0] for row in rows if row[0].endswith("(worst)")] == [f"{worst.host} (worst)"]
+    assert [row[0] for row in rows if row[0].endswith("(worst)")] == [f"{worst.name} (worst)"]
     assert {row[-1] for row in rows} == {"improved"}
     assert summary.gain.ratio == worst.gain.ratio
 
