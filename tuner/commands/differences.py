@@ -34,7 +34,7 @@ def find_differences(reading: Reading, setup: Setup, winner: Config) -> Differen
 
 def _rewrite_managed(reading: Reading, setup: Setup, target: ManagedTarget, winner: Config) -> Differences:
     """Return what the servers make of the files that are installed now, as `tuner apply` does."""
-    chosen = {name: new for name, (_, new) in reading.space.changes(winner).items()}
+    chosen = reading.space.chosen(winner)
     config = setup.space.complete(chosen)
     return {
         server.name: _rewrite(

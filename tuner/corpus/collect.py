@@ -55,7 +55,7 @@ def collect(  # noqa: PLR0913 - what a study is made of
     tried = _tell_tried(settings, space, starts)
     private = _find_private(space)
     is_shown = gain is not None and gain.is_proven and winner is not None
-    changes = _changes(space, winner) if is_shown and winner is not None else {}
+    changes = space.chosen(winner) if is_shown and winner is not None else {}
     return CorpusStudy(
         id=_identify(settings, starts),
         tuner=version,
@@ -113,10 +113,6 @@ def _find_private(space: Space) -> frozenset[str]:
     )
 
 
-def _changes(space: Space, config: Config) -> dict[str, Scalar]:
-    return {name: value for name, (_, value) in space.changes(config).items()}
-
-
 def _tell_tried(settings: Study, space: Space, starts: Sequence[Start]) -> list[Tried]:
     """Return every configuration that was tried under the study's own load, with what its starts gave.
 
@@ -145,7 +141,7 @@ def _tell_tried(settings: Study, space: Space, starts: Sequence[Start]) -> list[
         )
         found.append(
             Tried(
-                changes=_changes(space, config),
+                changes=space.chosen(config),
                 log_gain=mean,
                 deviation=sum(weights) ** -0.5 if seen else UNKNOWN_DEVIATION,
                 starts=len(group),

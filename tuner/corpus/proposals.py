@@ -170,7 +170,7 @@ def _values(known: Sequence[Alike], name: str) -> list[Scalar]:
 
 def _vary(space: Space, config: Config, name: str, values: Sequence[Scalar]) -> list[Change]:
     """Return the changes of one parameter of a configuration that fit the rest of it."""
-    changes = {changed: value for changed, (_, value) in space.changes(config).items()}
+    changes = space.chosen(config)
     varied = (fit_into(space, {**changes, name: value}) for value in values)
     fitting = {each[name]: each for each in varied if name in each}
     return [

@@ -10,7 +10,7 @@ from tuner.explain.beliefs import TOLD, Anchor, Array, Beliefs, agree, read_wort
 from tuner.explain.coalitions import Coalition, weigh_coalitions
 from tuner.explain.explanation import Finding, Interaction, Line, Worth
 from tuner.explain.findings import DOUBT, NEGLIGIBLE, find, is_beyond
-from tuner.explain.variation import is_allowed, is_same, keep_lines, list_changes
+from tuner.explain.variation import is_allowed, is_same, keep_lines
 from tuner.ports import Config, Scalar
 from tuner.records import Start
 from tuner.space import Space
@@ -74,7 +74,7 @@ def weigh_lines(
 
 def _count_apart(space: Space, starts: Sequence[Start], config: Config) -> int:
     """Count the trials with some of a configuration's changes and not all; of a single one, those with it."""
-    changes, default = list_changes(space, config), space.default()
+    changes, default = space.chosen(config), space.default()
     told = [start.config for start in starts if start.counts and start.role in TOLD]
     counts = [sum(_has(each, name, value, default) for name, value in changes.items()) for each in told]
     return sum(1 <= count < max(len(changes), 2) for count in counts)
@@ -85,7 +85,7 @@ class _Parts:
 
     def __init__(self, space: Space, config: Config) -> None:
         self._space = space
-        self._changes = list_changes(space, config)
+        self._changes = space.chosen(config)
         self._known: dict[Coalition, Config] = {}
         self.names = sorted(self._changes)
         self.every = frozenset(self.names)

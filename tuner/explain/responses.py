@@ -14,7 +14,6 @@ from tuner.explain.variation import (
     find_run,
     is_among,
     is_same,
-    list_changes,
     list_values,
     place_of,
     vary,
@@ -64,7 +63,7 @@ def respond(
     """Return the responses of parameters around a configuration, by name; those that are off are left out."""
     space = beliefs.space
     tried = [each.config for each in starts if each.counts and each.role in TOLD]
-    default, changes = space.default(), list_changes(space, config)
+    default, changes = space.default(), space.chosen(config)
     fits = {
         name: [(value, varied) for value in values.every if (varied := vary(space, changes, name, value))]
         for name, values in asked.items()

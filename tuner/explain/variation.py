@@ -17,11 +17,6 @@ def keep_lines(space: Space, changes: Mapping[str, Scalar], names: Collection[st
     return space.complete({name: value for name, value in changes.items() if name in names}, fit=True)
 
 
-def list_changes(space: Space, config: Config) -> dict[str, Scalar]:
-    """Return name → value of what a configuration changes."""
-    return {name: value for name, (_, value) in space.changes(config).items()}
-
-
 def is_allowed(space: Space, completed: Config) -> bool:
     """Return whether a server would accept a configuration, of which `complete` has settled all but rules."""
     return not space.rules.broken(completed)

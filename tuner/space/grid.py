@@ -61,7 +61,7 @@ def place_value(space: Space, base: Config, name: str, given: Scalar) -> GridPoi
     """
     parameter = find_parameter(space, name)
     value = accept_at(parameter, given, name)
-    choices = {other: new for other, (_, new) in space.changes(base).items()} | {name: value}
+    choices = space.chosen(base) | {name: value}
     config = space.complete(choices, fit=True)
     if config.get(name) != value:
         # The others are within their bounds beside the value's neighbour, so that only it can be refused.

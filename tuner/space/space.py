@@ -334,6 +334,10 @@ class Space:
             self._changed[key] = self._compare(config, derived=False)
         return dict(self._changed[key])
 
+    def chosen(self, config: Config) -> dict[str, Scalar]:
+        """Return name → value of what a configuration changes by choice."""
+        return {name: value for name, (_, value) in self.changes(config).items()}
+
     def _compare(self, config: Config, *, derived: bool) -> dict[str, tuple[Scalar, Scalar]]:
         unchosen = self.default()
         choices: dict[str, tuple[Scalar, Scalar]] = {}

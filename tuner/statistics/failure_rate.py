@@ -22,6 +22,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln
 
+from tuner.records import Window
+
 Array = NDArray[np.float64]
 
 LEAST_RATE = 1e-6
@@ -61,6 +63,12 @@ class Counts:
 
     failed: int = 0
     requests: int = 0
+
+    @classmethod
+    def of(cls, windows: Sequence[Window]) -> "Counts":
+        """Return those of the windows of one start."""
+        failed = sum(window.failures.total for window in windows)
+        return cls(failed=failed, requests=failed + sum(window.correct for window in windows))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

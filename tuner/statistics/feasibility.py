@@ -407,8 +407,5 @@ def _count(start: Start) -> Counts:
     """Return the counts of one start. One that answered nothing failed all that was asked."""
     if not start.counts:
         return Counts()
-    failed = sum(window.failures.total for window in start.valid_windows)
-    correct = sum(window.correct for window in start.valid_windows)
-    return (
-        Counts(failed=failed, requests=failed + correct) if failed + correct else Counts(failed=1, requests=1)
-    )
+    counts = Counts.of(start.valid_windows)
+    return counts if counts.requests else Counts(failed=1, requests=1)

@@ -66,6 +66,13 @@ class Estimate:
     low: float
     high: float
 
+    @classmethod
+    def of(cls, logs: Array) -> "Estimate":
+        """Return what draws of a log ratio say."""
+        tail = (1 - CONFIDENCE) / 2
+        low, middle, high = np.exp(np.quantile(logs, (tail, 0.5, 1 - tail))).tolist()
+        return cls(ratio=middle, low=low, high=high)
+
     @property
     def half_width(self) -> float:
         """Return half of the interval's width, as a share of the ratio."""
@@ -99,13 +106,7 @@ class ResponseCurve:
 
     def against(self, control: int) -> list[Estimate]:
         """Return the ratio of each arm to one of them."""
-        relative = self.draws - self.draws[:, [control]]
-        tail = (1 - CONFIDENCE) / 2
-        low, middle, high = np.exp(np.quantile(relative, (tail, 0.5, 1 - tail), axis=0))
-        return [
-            Estimate(ratio=float(ratio), low=float(least), high=float(most))
-            for ratio, least, most in zip(middle, low, high, strict=True)
-        ]
+        return [Estimate.of(column) for column in (self.draws - self.draws[:, [control]]).T]
 
     def chances_within(self, share: float, among: Sequence[int]) -> dict[int, float]:
         """Return the probability that each of some arms loses at most a share against the best of them."""

@@ -183,7 +183,7 @@ def judge_situations(
         failure_limit: share of failed requests that is an outage.
     """
     counts: dict[Hashable, list[Counts]] = {
-        (at, side): [_count(pair[side]) for pair in each.pairs]
+        (at, side): [Counts.of(pair[side]) for pair in each.pairs]
         for at, each in enumerate(measured)
         for side in (0, 1)
     }
@@ -247,12 +247,6 @@ def _side(measured: SituationPairs, at: int, rate: FailureRate) -> Side:
         asked=rate.requests,
         settling_s=measured.settling_s[at],
     )
-
-
-def _count(windows: Sequence[Window]) -> Counts:
-    """Return failed and all requests of one start; none at all where nothing was answered."""
-    failed = sum(window.failures.total for window in windows)
-    return Counts(failed=failed, requests=failed + sum(window.correct for window in windows))
 
 
 def _log(windows: Sequence[Window]) -> float:

@@ -128,21 +128,35 @@ def judge_pairs(pairs: Sequence[tuple[float, float]], *, looks: int = 1, total_a
     """
     if len(pairs) < MIN_PAIRS:
         raise UsageError(f"confirmation: {len(pairs)} pairs give no interval. Measure at least {MIN_PAIRS}.")
-    logs = np.asarray([winner - default for default, winner in pairs])
-    mean, deviation = float(np.mean(logs)), float(np.std(logs, ddof=1))
-    error = deviation / math.sqrt(len(logs))
-    alpha = total_alpha / looks
-    reach = _t_quantile(alpha if looks == 1 else TWO_LOOKS_INTERVAL_ALPHA, len(logs)) * error
-    bound = math.exp(mean - _t_quantile(alpha, len(logs)) * error)
+    logs, alpha = np.asarray([winner - default for default, winner in pairs]), total_alpha / looks
+    return _claim(
+        logs, float(np.mean(logs)), float(np.std(logs, ddof=1)) / math.sqrt(len(logs)),
+        degrees=len(logs) - 1, alpha=alpha, interval_alpha=alpha if looks == 1 else TWO_LOOKS_INTERVAL_ALPHA,
+    )  # fmt: skip
+
+
+def _claim(
+    logs: NDArray[np.float64],
+    mean: float,
+    error: float,
+    *,
+    degrees: float,
+    alpha: float,
+    interval_alpha: float,
+) -> Gain:
+    """Return what log ratios say, given their mean with its standard error."""
+    reach = _quantile(interval_alpha, degrees) * error
+    bound = math.exp(mean - _quantile(alpha, degrees) * error)
+    high = math.exp(min(mean + reach, LARGEST_LOG))
     return Gain(
         ratio=math.exp(mean),
         low=math.exp(mean - reach),
-        high=math.exp(min(mean + reach, LARGEST_LOG)),
+        high=high,
         pairs=len(logs),
-        verdict=_verdict(math.exp(mean), bound, math.exp(min(mean + reach, LARGEST_LOG))),
+        verdict=_verdict(math.exp(mean), bound, high),
         p_sign_flip=p_sign_flip(logs),
         hodges_lehmann=math.exp(_walsh_median(logs)),
-        log_sd=deviation,
+        log_sd=float(np.std(logs, ddof=1)),
         alpha=alpha,
     )
 
@@ -214,23 +228,12 @@ def _average(by_host: Mapping[str, Gain], logs: Sequence[Sequence[tuple[float, f
     ratios = np.concatenate([[second - first for first, second in each] for each in logs])
     mean = sum(math.log(each.ratio) for each in gains) / len(gains)
     variances = np.asarray([(each.log_sd / len(gains)) ** 2 / each.pairs for each in gains])
-    degrees = _degrees(variances, [each.pairs for each in gains])
-    error, alpha = math.sqrt(float(variances.sum())), gains[0].alpha
-    is_last_look = alpha >= ALPHA
-    reach = _quantile(alpha if is_last_look else TWO_LOOKS_INTERVAL_ALPHA, degrees) * error
-    bound = math.exp(mean - _quantile(alpha, degrees) * error)
-    high = math.exp(min(mean + reach, LARGEST_LOG))
-    return Gain(
-        ratio=math.exp(mean),
-        low=math.exp(mean - reach),
-        high=high,
-        pairs=len(ratios),
-        verdict=_verdict(math.exp(mean), bound, high),
-        p_sign_flip=p_sign_flip(ratios),
-        hodges_lehmann=math.exp(_walsh_median(ratios)),
-        log_sd=float(np.std(ratios, ddof=1)),
-        alpha=alpha,
-    )
+    alpha = gains[0].alpha
+    return _claim(
+        ratios, mean, math.sqrt(float(variances.sum())),
+        degrees=_degrees(variances, [each.pairs for each in gains]), alpha=alpha,
+        interval_alpha=alpha if alpha >= ALPHA else TWO_LOOKS_INTERVAL_ALPHA,
+    )  # fmt: skip
 
 
 def _degrees(variances: NDArray[np.float64], pairs: Sequence[int]) -> float:
@@ -259,10 +262,6 @@ def _worst(parts: Mapping[str, Gain]) -> Gain:
 def _logs(pairs: Sequence[tuple[Start, Start]]) -> list[tuple[float, float]]:
     logs = ((first.log_value, second.log_value) for first, second in pairs)
     return [(first, second) for first, second in logs if first is not None and second is not None]
-
-
-def _t_quantile(alpha: float, pairs: int) -> float:
-    return _quantile(alpha, pairs - 1)
 
 
 def _quantile(alpha: float, degrees: float) -> float:
@@ -300,7 +299,7 @@ def pairs_to_decide(gain: Gain) -> int | None:
 
 
 def _reach(gain: Gain, pairs: int) -> float:
-    return _t_quantile(gain.alpha, pairs) * gain.log_sd / math.sqrt(pairs)
+    return _quantile(gain.alpha, pairs - 1) * gain.log_sd / math.sqrt(pairs)
 
 
 def p_sign_flip(logs: Sequence[float] | NDArray[np.float64]) -> float:

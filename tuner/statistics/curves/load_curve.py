@@ -122,7 +122,10 @@ class LoadCurve:
 def judge_curve(plan: CurvePlan, starts: Sequence[Start], *, seed: int = 0) -> LoadCurve:
     """Judge all starts of a load curve, finished or not; `seed` is of the draws from the posterior."""
     groups = [[start for start in starts if start.arm == arm] for arm in plan.arms]
-    counts = [[_count(start) for start in _judged(group)] for group in groups]
+    counts = [
+        [Counts.of(start.valid_windows if start.counts else ()) for start in _judged(group)]
+        for group in groups
+    ]
     rates = FailureRates(dict(enumerate(counts)))
     served = _Served.fit(groups, seed)
     spots = [_judge(plan, number, group, rates.of(number), served) for number, group in enumerate(groups)]
@@ -149,13 +152,6 @@ def _judge(
 def _judged(group: Sequence[Start]) -> list[Start]:
     """Return the starts that say something of their configuration."""
     return [start for start in group if start.counts or start.state is State.FAILED]
-
-
-def _count(start: Start) -> Counts:
-    if not start.counts:
-        return Counts()
-    failed = sum(window.failures.total for window in start.valid_windows)
-    return Counts(failed=failed, requests=failed + sum(window.correct for window in start.valid_windows))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -190,18 +186,15 @@ class _Served:
         """Return correct responses per second."""
         if cell not in self.measured:
             return None
-        return _estimate(self.level + self.draws[:, cell] - self.draws[:, sorted(self.measured)].mean(axis=1))
+        return Estimate.of(
+            self.level + self.draws[:, cell] - self.draws[:, sorted(self.measured)].mean(axis=1)
+        )
 
     def against(self, cell: int, other: int) -> Estimate | None:
         """Return the ratio of two cells."""
         if not {cell, other} <= self.measured:
             return None
-        return _estimate(self.draws[:, cell] - self.draws[:, other])
-
-
-def _estimate(logs: Array) -> Estimate:
-    low, middle, high = np.exp(np.quantile(logs, (0.025, 0.5, 0.975)))
-    return Estimate(ratio=float(middle), low=float(low), high=float(high))
+        return Estimate.of(self.draws[:, cell] - self.draws[:, other])
 
 
 def _find_p99(group: Sequence[Start]) -> float | None:
