@@ -56,14 +56,14 @@ def target(tmp_path):
 @pytest.mark.parametrize("server", ["apache", "h2o", "nginx"])
 def test_requests_come_to_the_application_behind_the_server(target, server):
     with target(server=server).deploy({}) as deployment:
-        assert deployment.url == "http://127.0.0.1:8080/cart"
-        assert deployment.body_bytes == 11
+        assert deployment.load.url == "http://127.0.0.1:8080/cart"
+        assert deployment.load.body_bytes == 11
         assert set(deployment.server_pids) == {server, "backend"}
 
 
 def test_an_application_that_has_a_port_of_its_own_is_found_there(target):
     with target(port="3000", fixed="port: 3000, ").deploy({}) as deployment:
-        assert deployment.body_bytes == 11
+        assert deployment.load.body_bytes == 11
 
 
 def test_an_application_on_the_port_of_the_server_is_refused(target):

@@ -43,8 +43,8 @@ def test_a_real_server_is_deployed_with_its_kernel_settings_and_ends_with_the_de
     with plan.deploy({"backlog": 3000, "net.core.somaxconn": 3000, "children": 2}) as deployment:
         process = deployment.processes["page"]
         assert deployment.effective == {"backlog": 3000, "net.core.somaxconn": 3000}
-        assert deployment.body_bytes == 615
-        assert deployment.response_bytes > 615
+        assert deployment.load.body_bytes == 615
+        assert deployment.load.response_bytes > 615
         deployment.check_alive()
         assert LocalHost().read(SOMAXCONN).content != b"3000\n"
         pid = process.pid
@@ -57,7 +57,7 @@ def test_a_real_server_is_deployed_with_its_kernel_settings_and_ends_with_the_de
 def test_two_deployments_after_each_other_use_the_same_port(plan: SandboxTarget):
     for _ in range(2):
         with plan.deploy({}) as deployment:
-            assert deployment.url == "http://127.0.0.1:8080/index.html"
+            assert deployment.load.url == "http://127.0.0.1:8080/index.html"
 
 
 def test_a_port_that_is_taken_on_the_host_is_free_in_the_sandbox(plan: SandboxTarget):
@@ -163,7 +163,7 @@ def test_a_document_root_is_served_from_a_directory_that_others_cannot_reach(
     content = open_content(str(tmp_path / "www"), "/index.html")
 
     with replace(plan, content=content, page=replace(plan.page, body_bytes=12)).deploy({}) as deployment:
-        assert deployment.body_bytes == 12
+        assert deployment.load.body_bytes == 12
         shared = deployment.sandbox.directory / "shared" / "index.html"
         assert deployment.sandbox.read(shared).content == b"hello, world"
 

@@ -101,7 +101,7 @@ def test_haproxy_stands_before_an_application_of_the_study(tmp_path):
 
     setup = prepare(load_study(path))
     with setup.target.deploy_default(setup.space.default()) as deployment:
-        assert deployment.body_bytes == len("from behind")
+        assert deployment.load.body_bytes == len("from behind")
         assert set(deployment.server_pids) == {"haproxy", "backend"}
 
 

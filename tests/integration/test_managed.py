@@ -238,7 +238,7 @@ def test_a_page_that_is_replaced_during_a_run_is_learned_again(web: TestHost, tm
         for config in (*configurations, space.default()):
             page.write_bytes(page.read_bytes() + b"<!-- -->")
             with target.deploy(config) as deployment:
-                lengths.append(deployment.body_bytes)
+                lengths.append(deployment.load.body_bytes)
 
     # What changes again and again has no length of its own.
     assert lengths[0] == len(page.read_bytes()) - 16

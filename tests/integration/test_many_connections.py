@@ -104,7 +104,7 @@ def test_two_generators_at_two_addresses_open_all_connections_between_them(tmp_p
     assert measured.counters["passive_opens"] >= 16_000
     assert measured.failures.read == measured.failures.connect == 0
     # Each generator has counted its own: what arrived at the server is what they sent together.
-    assert measured.bytes / measured.correct == pytest.approx(deployment.response_bytes, rel=0.01)
+    assert measured.bytes / measured.correct == pytest.approx(deployment.load.response_bytes, rel=0.01)
     assert measured.latency is not None
     assert sum(measured.latency.histogram.values()) == measured.latency.samples >= measured.correct
     assert 0.99 in measured.latency.quantiles_ms

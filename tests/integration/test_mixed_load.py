@@ -41,9 +41,9 @@ def target(*kinds: RequestKind, protocol: str = HTTP1) -> SandboxTarget:
 def run_mix(**second: object) -> Window:
     """Load a fresh server with a mix of which the second request is expected to be answered otherwise."""
     with target(PAGE, MISSING, POSTED).deploy({}) as deployment:
-        first, learned, third = deployment.requests
-        expected = replace(deployment, requests=(first, replace(learned, **second), third))
-        return run_window(expected, Load.prepare(Wrk(), SHAPE, LocalHost()), 1.0)
+        first, learned, third = deployment.load.requests
+        expected = replace(deployment.load, requests=(first, replace(learned, **second), third))
+        return run_window(replace(deployment, load=expected), Load.prepare(Wrk(), SHAPE, LocalHost()), 1.0)
 
 
 def test_every_response_of_a_mix_is_looked_at():
@@ -72,9 +72,9 @@ def test_a_mix_goes_over_http_2_too():
     with target(*kinds, protocol=H2).deploy({"keepalive_requests": 10**6}) as deployment:
         load = Load.prepare(H2load(), shape, LocalHost())
         window = run_window(deployment, load, 1.0)
-        first, second = deployment.requests
-        longer = replace(deployment, requests=(first, replace(second, body_bytes=4400)))
-        wrong = run_window(longer, load, 1.0)
+        first, second = deployment.load.requests
+        longer = replace(deployment.load, requests=(first, replace(second, body_bytes=4400)))
+        wrong = run_window(replace(deployment, load=longer), load, 1.0)
 
     assert (first.body_bytes, second.body_bytes) == (615, 44)
     assert window.correct > 0

@@ -183,7 +183,7 @@ def test_the_example_of_a_new_study_takes_any_program_and_the_page_that_it_serve
     study.write_text(text.replace("keepalive: true", "keepalive: false"))
 
     with prepared(study)[1].deploy({"workers": 2}) as deployment:
-        assert deployment.body_bytes == len("own")
+        assert deployment.load.body_bytes == len("own")
         wait_until(lambda: len(processes_with(f"{tmp_path}/2")) >= 3)
 
 

@@ -167,7 +167,7 @@ APPLICATION = f"backend: {{command: [{sys.executable}, '{{folder}}/who.py', '{{p
 
 
 def ask(deployment: Deployment) -> bytes:
-    return request(deployment.host, deployment.url, manner=Manner(keepalive=False), timeout_s=5).body
+    return request(deployment.host, deployment.load.url, manner=Manner(keepalive=False), timeout_s=5).body
 
 
 @pytest.mark.parametrize(

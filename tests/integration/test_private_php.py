@@ -57,7 +57,7 @@ def test_the_built_in_page_is_made_by_php_and_what_was_asked_is_in_force(
     content = open_content("builtin", "/page.php")
 
     with target(front, content).deploy(config) as deployment:
-        assert deployment.body_bytes == content.body_bytes
+        assert deployment.load.body_bytes == content.body_bytes
         assert deployment.effective == {name: config[name] for name in config if name != "pm"}
         assert set(deployment.server_pids) == {front, "php-fpm"}
 
@@ -99,8 +99,9 @@ def test_a_page_that_begins_to_fail_with_status_200_is_no_goodput(front: str, pa
 
 def send(deployment: Deployment) -> LoadResult:
     workload = Workload(
-        url=deployment.url, connections=2, keepalive=True, duration_s=0.5, body_bytes=deployment.body_bytes,
-        response_bytes=deployment.response_bytes, body=deployment.body,
+        url=deployment.load.url, connections=2, keepalive=True, duration_s=0.5,
+        body_bytes=deployment.load.body_bytes, response_bytes=deployment.load.response_bytes,
+        body=deployment.load.body,
         directory=deployment.load_places[0].directory,
     )  # fmt: skip
     load, host = Wrk(), deployment.host

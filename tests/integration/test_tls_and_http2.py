@@ -60,8 +60,8 @@ def test_the_default_answers_over_what_the_load_speaks_and_is_in_force(
     setup = open_setup(tmp_path, server, spoken)
 
     with setup.target.deploy(setup.space.default()) as deployment:
-        assert deployment.url.startswith("http://" if spoken == "h2c" else "https://")
-        assert deployment.body_bytes == 615
+        assert deployment.load.url.startswith("http://" if spoken == "h2c" else "https://")
+        assert deployment.load.body_bytes == 615
         assert deployment.effective.items() <= deployment.config.items()
         window = run_window(deployment, setup.load, 1.0)
 
@@ -76,7 +76,8 @@ def test_generators_of_http1_send_over_tls(generator: str, tmp_path: Path, *, ke
 
     with setup.target.deploy(setup.space.default()) as deployment:
         window = run_window(deployment, setup.load, 1.0)
-        wrong = run_window(replace(deployment, body_bytes=600, response_bytes=700), setup.load, 1.0)
+        longer = replace(deployment.load, body_bytes=600, response_bytes=700)
+        wrong = run_window(replace(deployment, load=longer), setup.load, 1.0)
 
     assert window.correct > 100
     assert window.failures.total == 0
@@ -198,7 +199,7 @@ def test_what_a_generator_cannot_send_is_refused_before_anything_runs(
 
 def announced(deployment: SandboxDeployment) -> Mapping[str, int]:
     """Read the SETTINGS with which a server greets an HTTP/2 client."""
-    asked = deployment.sandbox.run(("nghttp", "-nv", "--no-verify-peer", deployment.url), timeout_s=10)
+    asked = deployment.sandbox.run(("nghttp", "-nv", "--no-verify-peer", deployment.load.url), timeout_s=10)
     received = asked.stdout.decode().partition("recv SETTINGS frame")[2].partition("send SETTINGS")[0]
     return {name: int(value) for name, value in re.findall(r"SETTINGS_(\w+)\(0x\w+\):(\d+)", received)}
 
@@ -272,7 +273,7 @@ def test_a_compressed_page_is_the_page_and_counts_as_it_came(
     setup = open_setup(tmp_path, "nginx", "accept_encoding: gzip", generator)
 
     with setup.target.deploy({**setup.space.default(), **config}) as deployment:
-        assert least <= (deployment.body_bytes or 0) <= most
+        assert least <= (deployment.load.body_bytes or 0) <= most
         window = run_window(deployment, setup.load, 1.0)
 
     assert window.correct > 100
@@ -283,7 +284,7 @@ def test_h2o_sends_the_compressed_file_that_lies_beside_the_page(tmp_path: Path)
     setup = open_setup(tmp_path, "h2o", "accept_encoding: gzip", "wrk")
 
     with setup.target.deploy({**setup.space.default(), "file.send-compressed": True}) as deployment:
-        assert 200 <= (deployment.body_bytes or 0) <= 500
+        assert 200 <= (deployment.load.body_bytes or 0) <= 500
 
 
 def test_the_key_of_a_private_server_is_nobody_elses():

@@ -87,8 +87,10 @@ def test_a_mix_whose_first_request_is_answered_otherwise_than_by_200_is_ready(se
 
     with prepared.target.deploy({}) as deployment:
         window = send(deployment, prepared, "wrk")
-        other = replace(deployment.requests[-1], body=Body(varies=True, contains="another text"))
-        wrong = send(replace(deployment, requests=(*deployment.requests[:-1], other)), prepared, "wrk")
+        *known, last = deployment.load.requests
+        other = replace(last, body=Body(varies=True, contains="another text"))
+        load = replace(deployment.load, requests=(*known, other))
+        wrong = send(replace(deployment, load=load), prepared, "wrk")
 
     assert window.correct
     assert (window.failures.status, window.failures.length) == (0, 0)
@@ -103,7 +105,7 @@ def test_a_page_that_is_replaced_during_a_trial_is_no_fault_of_the_configuration
     with prepared.target.deploy({}) as deployment:
         ask = partial(request, deployment.host, manner=KEPT, timeout_s=5)
         for path in ("/plain", "/replace", "/plain"):
-            ask(deployment.url.replace("/replaced", path))
+            ask(deployment.load.url.replace("/replaced", path))
             window = send(deployment, prepared, "ab")
             blames.append([each.blame for each in window.verdicts if each.gate is Gate.BODY])
 

@@ -197,7 +197,7 @@ def test_messages_come_back_through_every_server(study, server, space):
     setup = prepare(study(server, space))
 
     with setup.target.deploy(setup.space.default()) as deployment:
-        workload = Workload(url=deployment.url, connections=4, keepalive=True, duration_s=1.0)
+        workload = Workload(url=deployment.load.url, connections=4, keepalive=True, duration_s=1.0)
         completed = deployment.host.run(WebSocket().command(workload), timeout_s=10)
         result = WebSocket().parse(completed, {}, workload)
 

@@ -38,7 +38,7 @@ def test_a_page_and_its_images_are_served_whole_and_sent_alike_often(setup):
     with deployed(prepared) as deployment:
         window = run_counted_window(deployment, prepared.load, 1.0)
 
-    assert {each.path: each.body_bytes for each in deployment.requests[1:]} == IMAGE_BYTES
+    assert {each.path: each.body_bytes for each in deployment.load.requests[1:]} == IMAGE_BYTES
     assert window.failures.total == 0
     per_response = window.bytes / window.correct
     assert per_response == pytest.approx(sum(IMAGE_BYTES.values()) / (1 + len(IMAGE_BYTES)), rel=0.1)

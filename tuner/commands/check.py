@@ -270,7 +270,7 @@ def check_study(
                     window, windows = measure_at_pace(deployment, setup.load, settings, plan)
         except TrialFailed as failed:
             raise TargetError(_describe_failure(setup, failed)) from failed
-        refuse_failures(settings, window, expected=deployment.expected)
+        refuse_failures(settings, window, expected=deployment.load.expected)
         calibration = None
         if measure_noise:
             from tuner.measure.calibrate import calibrate
@@ -283,7 +283,9 @@ def check_study(
         setup=setup, window=window, deploy_s=deployment.duration_s, calibration=calibration,
         sees_host=sees_host, preview=seen, shows_plan=shows_plan, conflicts=conflicts, unseen=unseen,
         logs=tuple(logs), minutes=plan.minutes, windows=windows,
-        judged=(*deployment.judged, *(said for each in deployment.asked.values() for said in each.judged)),
+        judged=tuple(
+            said for each in (deployment.load, *deployment.other_loads.values()) for said in each.judged
+        ),
     )  # fmt: skip
 
 

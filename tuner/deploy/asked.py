@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from tuner.deploy.pages import Page
-from tuner.deploy.readiness import Manner
+from tuner.deploy.readiness import Manner, describe_right
 from tuner.ports import ANY_BODY, Body, RequestKind
 
 
@@ -30,14 +30,29 @@ class ResolvedLoad:
     """What a load asks of a deployment, with the correct responses of this start."""
 
     url: str
+    """What is requested."""
     body_bytes: int | None
+    """Length of the correct body; None when it differs from response to response."""
     response_bytes: int | None
+    """Header and body of one correct response of this start; None like `body_bytes`."""
     body: Body = ANY_BODY
     requests: tuple[RequestKind, ...] = ()
+    """The mix of the load; empty for the URL alone."""
     judged: tuple[str, ...] = ()
     """A sentence for each request whose correct response is not known by its length."""
     ask_again: Callable[[], "ResolvedLoad"] | None = field(default=None, compare=False, repr=False)
     """Learns the same once more."""
+
+    @property
+    def expected(self) -> str:
+        """Return which answer is right, in words."""
+        if self.requests:
+            return "what each of `requests:` has to get"
+        return describe_right(RequestKind(path="/", body_bytes=self.body_bytes, body=self.body))
+
+    def is_answered_as(self, other: "ResolvedLoad") -> bool:
+        """Return whether the correct responses are the same."""
+        return (self.body_bytes, self.body, self.requests) == (other.body_bytes, other.body, other.requests)
 
     @classmethod
     def of(

@@ -8,10 +8,9 @@ from pathlib import PurePosixPath
 from typing import Protocol, Self
 
 from tuner.deploy.asked import ResolvedLoad
-from tuner.deploy.readiness import describe_right
 from tuner.errors import NotReady, TargetError
 from tuner.hosts.load_places import LoadPlace
-from tuner.ports import ANY_BODY, Body, Config, CpuSet, Lookable, RequestKind
+from tuner.ports import Config, CpuSet, Lookable
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,68 +31,42 @@ class Deployment(ABC):
     """What was asked."""
     effective: Config
     """What was read back, for those parameters that can be."""
-    url: str
-    """What the load requests."""
-    body_bytes: int | None
-    """Length of the correct body; None when it differs from response to response."""
-    response_bytes: int | None
-    """Header and body of one correct response of this start; None like `body_bytes`."""
-    body: Body = ANY_BODY
+    load: ResolvedLoad
+    """What is asked for."""
     certificate: PurePosixPath | None = None
     """File that the server's certificate is checked by; None for those that the system trusts."""
     verifies: bool = True
     """Whether the server's certificate is checked."""
-    judged: tuple[str, ...] = ()
-    """A sentence for each request whose correct response is not known by its length."""
-    requests: tuple[RequestKind, ...] = ()
-    """The mix of the load, with the correct responses of this start; empty for the URL alone."""
-    asked: Mapping[str, ResolvedLoad] = field(default_factory=dict)
+    other_loads: Mapping[str, ResolvedLoad] = field(default_factory=dict)
     """Load → what it asks for, of the others where there are several."""
     duration_s: float
     """Time from the request to deploy until it was in force."""
     load_name: str = ""
     """Of several loads."""
-    ask_again: Callable[[], ResolvedLoad] | None = None
-    """Learns once more what the load asks for."""
     relearned: dict[str, ResolvedLoad] = field(default_factory=dict, compare=False, repr=False)
     """Load → what it asks for, where the page changed since."""
 
-    @property
-    def expected(self) -> str:
-        """Return which answer is right, in words."""
-        if self.requests:
-            return "what each of `requests:` has to get"
-        return describe_right(RequestKind(path="/", body_bytes=self.body_bytes, body=self.body))
-
     def under(self, name: str) -> Self:
         """Return the deployment as one of several loads asks it; the first one has no name here."""
-        asked = self.asked.get(name)
-        return self if asked is None else self._asking(asked, name)
+        load = self.other_loads.get(name)
+        return self if load is None else replace(self, load=load, load_name=name)
 
     def latest(self) -> Self:
         """Return the deployment with the page as it was learned last."""
-        asked = self.relearned.get(self.load_name)
-        return self if asked is None else self._asking(asked, self.load_name)
+        return replace(self, load=self.relearned.get(self.load_name, self.load))
 
     def learn_again(self) -> bool:
         """Ask for the page once more; return whether it is another one than was learned."""
-        if self.ask_again is None:
+        if self.load.ask_again is None:
             return False
         try:
-            asked = self.ask_again()
+            load = self.load.ask_again()
         except (NotReady, TargetError):
             return False
-        known = self.latest()
-        if (asked.body_bytes, asked.body, asked.requests) == (known.body_bytes, known.body, known.requests):
+        if load.is_answered_as(self.latest().load):
             return False
-        self.relearned[self.load_name] = asked
+        self.relearned[self.load_name] = load
         return True
-
-    def _asking(self, asked: ResolvedLoad, name: str) -> Self:
-        return replace(
-            self, url=asked.url, body_bytes=asked.body_bytes, response_bytes=asked.response_bytes,
-            body=asked.body, requests=asked.requests, load_name=name, ask_again=asked.ask_again,
-        )  # fmt: skip
 
     @abstractmethod
     def check_alive(self) -> None:

@@ -281,14 +281,12 @@ class ManagedTarget:
     def _observe(self, config: Config, pids: Mapping[str, int], began_s: float) -> ManagedDeployment:
         watched = self._watch(pids)
         effective = self._await_effect(watched, config, pids)
-        asked, manner = self.load.asked(), self.load.manner
         return ManagedDeployment(
             target=self, host=watched, network_pid=next(iter(pids.values()), 1), server_pids=pids,
             server_cpus=frozenset(), load_places=self.load_places, config=config, effective=effective,
-            url=asked.url, requests=asked.requests, body_bytes=asked.body_bytes, body=asked.body,
-            response_bytes=asked.response_bytes, judged=asked.judged, ask_again=asked.ask_again,
-            asked={name: each.asked() for name, each in self.other_loads.items()},
-            certificate=manner.certificate, verifies=manner.verifies,
+            load=self.load.asked(),
+            other_loads={name: each.asked() for name, each in self.other_loads.items()},
+            certificate=self.load.manner.certificate, verifies=self.load.manner.verifies,
             duration_s=time.monotonic() - began_s,
         )  # fmt: skip
 

@@ -260,8 +260,8 @@ class SandboxTarget:
                 running.callback(each.ask_to_end, sandbox, self.deadlines.stop_s)
             answer = self._await_ready(sandbox, started, manner)
             own = ExpectedLoad(page=self.page, manner=manner, requests=self.requests)
-            first = self._learn(sandbox, started, own, manner.certificate, first=answer)
-            asked = {
+            load = self._learn(sandbox, started, own, manner.certificate, first=answer)
+            others = {
                 name: self._learn(sandbox, started, each, manner.certificate)
                 for name, each in self.wanted.items()
             }
@@ -278,11 +278,8 @@ class SandboxTarget:
                 host=sandbox, network_pid=sandbox.pid, load_places=(place,),
                 server_pids={each.name: each.process.pid for each in started if each.process},
                 server_cpus=self.placement.server_cpus,
-                config=MappingProxyType(dict(config)), effective=effective, url=self.url,
-                asked=asked, requests=first.requests, body_bytes=first.body_bytes, body=first.body,
-                response_bytes=first.response_bytes, judged=first.judged,
-                certificate=manner.certificate, ask_again=first.ask_again,
-                duration_s=time.monotonic() - began_s,
+                config=MappingProxyType(dict(config)), effective=effective, load=load,
+                other_loads=others, certificate=manner.certificate, duration_s=time.monotonic() - began_s,
             )  # fmt: skip
 
     def _divide(

@@ -150,7 +150,7 @@ def _in_situation(deployment: Deployment, load: Load, situation: Situation) -> t
     other = replace(load, shape=shape_in(load.shape, situation))
     if situation.keepalive == load.shape.keepalive:
         return deployment, other
-    return replace(deployment, response_bytes=None), other
+    return replace(deployment, load=replace(deployment.load, response_bytes=None)), other
 
 
 @contextlib.contextmanager
@@ -205,7 +205,7 @@ def _command(
     """Return the command of the slow clients: this Python where the target has it, otherwise its own."""
     found = deployment.sandbox.run(("sh", "-c", FIND_PYTHON, "find", sys.executable), timeout_s=5.0)
     python = found.stdout.decode(errors="replace").strip() or "python3"
-    port = urlsplit(deployment.url).port or 80
+    port = urlsplit(deployment.load.url).port or 80
     return (
         python, "-I", "-S", str(path),
         "--port", str(port), "--clients", str(count), "--seconds", f"{seconds:g}",

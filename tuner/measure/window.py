@@ -159,7 +159,7 @@ def run_window(
         asked_s=duration_s, result=result, counters=counters, generator_cpu=sent.busy, lost=sent.lost,
         problem=sent.problem, problems_in_row=problems_before + 1, control=control,
         not_effective=deployment.no_longer_effective(), requests_total=requests_total,
-        expected=deployment.expected,
+        expected=deployment.load.expected,
         local_ports=DEFAULT_PORTS * len({share.workload.url for share in shares}),
     )  # fmt: skip
     verdicts = judge(facts)
@@ -198,7 +198,7 @@ def describe_workload(
 ) -> Workload:
     """Return what is sent to a deployment for so long."""
     return Workload(
-        url=deployment.url,
+        url=deployment.load.url,
         connections=connections or load.shape.connections,
         keepalive=load.shape.keepalive,
         duration_s=duration_s,
@@ -211,10 +211,10 @@ def describe_workload(
         headers=load.shape.headers,
         certificate=deployment.certificate,
         verifies=deployment.verifies,
-        requests=deployment.requests,
-        body_bytes=deployment.body_bytes,
-        body=deployment.body,
-        response_bytes=deployment.response_bytes,
+        requests=deployment.load.requests,
+        body_bytes=deployment.load.body_bytes,
+        body=deployment.load.body,
+        response_bytes=deployment.load.response_bytes,
         response_s=load.response_s,
         timeout_s=load.timeout_s,
     )

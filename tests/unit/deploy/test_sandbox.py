@@ -117,8 +117,8 @@ def test_a_deployment_runs_answers_and_is_in_force():
 
     with site_plan.deploy({"backlog": 100, "net.core.somaxconn": 512}) as deployment:
         deployment.check_alive()
-        assert deployment.url == "http://127.0.0.1:8080/index.html"
-        assert (deployment.body_bytes, deployment.response_bytes) == (615, 815)
+        assert deployment.load.url == "http://127.0.0.1:8080/index.html"
+        assert (deployment.load.body_bytes, deployment.load.response_bytes) == (615, 815)
         assert deployment.effective == {"backlog": 100, "net.core.somaxconn": 512}
         assert deployment.processes.keys() == {"page"}
         assert deployment.duration_s > 0
@@ -134,9 +134,9 @@ def test_every_one_of_several_loads_is_asked_for_once_and_learned():
     site_plan = replace(plan(), wanted=wanted)
 
     with site_plan.deploy({}) as deployment:
-        page, mix = deployment.under("b"), deployment.under("c")
+        page, mix = deployment.under("b").load, deployment.under("c").load
 
-    assert deployment.asked.keys() == {"b", "c"}
+    assert deployment.other_loads.keys() == {"b", "c"}
     assert (page.url, page.body_bytes, page.response_bytes) == ("http://127.0.0.1:8080/b", 615, 815)
     assert (mix.url, mix.requests) == (page.url, (RequestKind(path="/c", body_bytes=615),))
     closing = [argv for argv in host_of(site_plan).sandboxes[0].ran if "Connection: close" in argv]
@@ -185,7 +185,7 @@ def test_a_server_starts_after_the_one_that_it_passes_requests_to_and_knows_wher
     with plan_in_two({"own_port": 9000}).deploy({}) as deployment:
         written = deployment.sandbox.read(PurePosixPath("/sandbox/page/settings.json")).content
         assert list(deployment.processes) == ["programs", "page"]
-        assert deployment.url == "http://127.0.0.1:8080/index.html"
+        assert deployment.load.url == "http://127.0.0.1:8080/index.html"
 
     assert json.loads(written or b"")["backend"] == "127.0.0.1:9000"
 
@@ -253,7 +253,7 @@ def test_a_server_under_tls_gets_a_certificate_that_the_probe_checks_it_by():
     site_plan = secured(server, Manner(keepalive=True))
 
     with site_plan.deploy({}) as deployment:
-        assert deployment.url == "https://127.0.0.1:8080/index.html"
+        assert deployment.load.url == "https://127.0.0.1:8080/index.html"
         assert deployment.certificate == PurePosixPath("/sandbox/certificate/certificate.pem")
 
     (site,) = server.sites
@@ -286,7 +286,7 @@ def test_a_compressed_page_may_have_any_length_but_no_other_content():
     site_plan = replace(plan(curl=lambda *_: packed), manner=manner, page=INDEX)
 
     with site_plan.deploy({}) as deployment:
-        assert (deployment.body_bytes, deployment.response_bytes) == (300, 500)
+        assert (deployment.load.body_bytes, deployment.load.response_bytes) == (300, 500)
 
     host_of(site_plan).commands["curl"] = lambda *_: other
     with pytest.raises(NotReady, match="another page"), site_plan.deploy({}):

@@ -68,10 +68,9 @@ def test_each_load_asks_for_its_own_page(bench):
     asked = ResolvedLoad(url="http://127.0.0.1:8080/b", body_bytes=7, response_bytes=9)
 
     with bench.deployed() as deployment:
-        several = replace(deployment, asked={"b": asked})
+        several = replace(deployment, other_loads={"b": asked})
 
-    assert several.under("b").url == asked.url
-    assert (several.under("b").body_bytes, several.under("b").response_bytes) == (7, 9)
+    assert several.under("b").load == asked
     assert several.under("a") == several
 
 
