@@ -163,7 +163,7 @@ def _expect(experiment: Experiment, configs: Sequence[Config]) -> list[Observati
         Observation(
             point=space.encode(config),
             log_ratio=gain.log_ratio,
-            variance=start_variance(posterior.noise, windows),
+            variance=start_variance(posterior.seen.noise, windows),
             constraints={},
             is_pending=True,
         )

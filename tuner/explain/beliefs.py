@@ -57,7 +57,7 @@ class Beliefs:
     @property
     def starts(self) -> int:
         """How many starts they rest on."""
-        return len(self.posteriors[0].moments)
+        return len(self.posteriors[0].seen.moments)
 
     def draw(self, configs: Sequence[Config], contrasts: Array) -> Array:
         """Draw contrasts between configurations together; shape (draws, k), in log points.

@@ -150,7 +150,7 @@ def _plan(beliefs: Beliefs, found: Explanation, starts: Sequence[Start], config:
     counted = of_pairs or controls
     windows = round(fmean(len(each.valid_windows) for each in counted)) if counted else USUAL_WINDOWS
     seconds = [each.timing.deploy_s + each.timing.load_s for each in counted]
-    noise = beliefs.posteriors[0].noise
+    noise = beliefs.posteriors[0].seen.noise
     return plan_proof(found.gain, noise, windows=windows, pair_s=2 * fmean(seconds) if seconds else 0.0)
 
 

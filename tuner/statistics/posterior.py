@@ -29,9 +29,8 @@ from tuner.records import Role, Start
 from tuner.records.hosts import AcrossHosts, Hosts
 from tuner.space import Space
 from tuner.statistics.control_level import Speedup
-from tuner.statistics.interaction import Interaction
-from tuner.statistics.noise import Noise, start_variance
-from tuner.statistics.observations import LEARNS_FROM, Moments, Observations, Walks, encode, is_certain
+from tuner.statistics.noise import start_variance
+from tuner.statistics.observations import LEARNS_FROM, Moments, Observations, encode, is_certain
 
 HINT_GAIN = HINT_PRICES * 0.01
 """Log points that a right hint is expected to bring, before anything was measured."""
@@ -50,16 +49,11 @@ class Posterior:
     """Gains of configurations over the default, and the default's level over time."""
 
     space: Space
-    noise: Noise
+    seen: Observations = field(repr=False)
+    """What the process was fitted to, as it was measured."""
     process: GaussianProcess
-    walks: Walks
-    moments: Moments
-    """When and where each start of the process was measured."""
-    encoding: Encoding = field(repr=False)
     leaning: Leaning | None = None
     """What hints say, of which the process is what comes on top; None where nobody is asked."""
-    interaction: Interaction | None = None
-    """What configurations give differently on several hosts; None for one."""
     compared: Hosts | None = None
     """The hosts for which gains are to hold; None for what configurations give on all hosts together."""
 
@@ -88,7 +82,8 @@ class Posterior:
         leaning = _lean(space, seen.encoding) if asks_experts else None
         expected = _expect(leaning, seen.points, encode(space, seen.encoding, [space.default()]))
         on_top = replace(seen, values=seen.values - expected)
-        return cls._around(space, seen, on_top.fit(seed), leaning, hosts)
+        compared = None if seen.interaction is None else hosts
+        return cls(space=space, seen=seen, process=on_top.fit(seed), leaning=leaning, compared=compared)
 
     @classmethod
     def sample(
@@ -101,28 +96,9 @@ class Posterior:
         hosts: Hosts | None = None,
     ) -> "list[Posterior]":
         """Return posteriors whose kernels are drawn, not only the most probable one."""
-        return [cls._around(space, seen, process, hosts=hosts) for process in seen.sample(count, seed)]
-
-    @classmethod
-    def _around(
-        cls,
-        space: Space,
-        seen: Observations,
-        process: GaussianProcess,
-        leaning: Leaning | None = None,
-        hosts: Hosts | None = None,
-    ) -> "Posterior":
-        return cls(
-            space=space,
-            noise=seen.noise,
-            process=process,
-            walks=seen.walks,
-            moments=seen.moments,
-            encoding=seen.encoding,
-            leaning=leaning,
-            interaction=seen.interaction,
-            compared=None if seen.interaction is None else hosts,
-        )
+        compared = None if seen.interaction is None else hosts
+        processes = seen.sample(count, seed)
+        return [cls(space=space, seen=seen, process=process, compared=compared) for process in processes]
 
     def gains(self, configs: Sequence[Config], *, is_rough: bool = True) -> tuple[Array, Array]:
         """Return means (m,) and covariances (m, m) of the log gains over the default.
@@ -200,11 +176,12 @@ class Posterior:
 
     def _interact(self, points: Points, hosts: Sequence[str | None]) -> dict[str, Array]:
         """Return what points share with observations and each other on their hosts; nothing for one."""
-        if self.interaction is None:
+        own = self.seen.interaction
+        if own is None:
             return {}
         return {
-            "across": self.interaction.covariances(points, hosts, self.process.points, self.moments.hosts),
-            "between": self.interaction.covariances(points, hosts, points, hosts),
+            "across": own.covariances(points, hosts, self.process.points, self.seen.moments.hosts),
+            "between": own.covariances(points, hosts, points, hosts),
         }
 
     def gains_apart(self, configs: Sequence[Config]) -> list[Speedup]:
@@ -228,10 +205,10 @@ class Posterior:
         means, covariances = self.process.joint(
             np.repeat(self._default, len(moments), axis=0),
             is_rough=True,
-            across=self.walks.covariances(moments, self.moments),
-            between=self.walks.covariances(moments, moments),
+            across=self.seen.walks.covariances(moments, self.seen.moments),
+            between=self.seen.walks.covariances(moments, moments),
         )
-        return means + self.walks.offset(moments), np.maximum(covariances.diagonal(), 0.0)
+        return means + self.seen.walks.offset(moments), np.maximum(covariances.diagonal(), 0.0)
 
     def speedups(self, starts: Sequence[Start]) -> list[Speedup]:
         """Return what each start alone shows: its log goodput over the level at its time."""
@@ -239,7 +216,7 @@ class Posterior:
         return [
             Speedup(
                 log_ratio=(start.log_value or 0.0) - float(level),
-                variance=start_variance(self.noise, len(start.valid_windows), is_certain(start))
+                variance=start_variance(self.seen.noise, len(start.valid_windows), is_certain(start))
                 + float(variance),
             )
             for start, level, variance in zip(starts, levels, variances, strict=True)
@@ -277,18 +254,18 @@ class Posterior:
         is_start = np.arange(len(asked)) >= first
         where = (host,) * len(configs) + tuple(start.host for start in pending)
         moments = Moments(times=np.full(len(asked), at_s), hosts=(host,) * first + where)
-        across = self.walks.covariances(moments, self.moments) * is_start[:, None]
-        between = self.walks.covariances(moments, moments) * np.outer(is_start, is_start)
+        across = self.seen.walks.covariances(moments, self.seen.moments) * is_start[:, None]
+        between = self.seen.walks.covariances(moments, moments) * np.outer(is_start, is_start)
         own = self._interact(asked, [None, *(name for name in self._targets for _ in configs), *where])
         if own:
             across, between = across + own["across"], between + own["between"]
         means, covariances = self.process.joint(asked, is_rough=True, across=across, between=between)
-        covariances = _learn_last(covariances, len(pending), start_variance(self.noise, windows))
+        covariances = _learn_last(covariances, len(pending), start_variance(self.seen.noise, windows))
         contrast = _against_first(first)
         gains = contrast @ means[:first] + _expect(self.leaning, targets, self._default)
         chosen = self._choose_hosts(gains.reshape(len(self._targets), len(configs)))
         gains = chosen @ gains + (0.0 if bonus is None else bonus)
-        shown = covariances.diagonal()[first:last] + start_variance(self.noise, windows)
+        shown = covariances.diagonal()[first:last] + start_variance(self.seen.noise, windows)
         moved = chosen @ contrast @ covariances[:first, first:last] / np.sqrt(shown)
         return gradient_of_knowledge(gains, moved)
 
@@ -297,7 +274,7 @@ class Posterior:
         return self._points([self.space.default()])
 
     def _points(self, configs: Sequence[Config]) -> Points:
-        return encode(self.space, self.encoding, configs)
+        return encode(self.space, self.seen.encoding, configs)
 
 
 def estimate_gain(

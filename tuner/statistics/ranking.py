@@ -104,7 +104,7 @@ def rank(
     # As they were made: the default's side of a confirmation is no control here.
     posterior = Posterior.fit(space, starts, asks_experts=True, hosts=hosts)
     starts = as_controls(starts)
-    noise = estimate_noise(starts) if posterior is None else posterior.noise
+    noise = estimate_noise(starts) if posterior is None else posterior.seen.noise
     by_start = speedups(starts, noise)
     feasibility = judge_feasibility(starts, constraints, space.default(), hosts)
     groups = _group(starts, config_key(space.default()))

@@ -118,7 +118,7 @@ def test_a_study_of_one_host_is_bit_for_bit_what_it_was(host):
     posterior, plain = Posterior.fit(SPACE, one, hosts=hosts), Posterior.fit(SPACE, bench.starts)
 
     assert seen.interaction is None
-    assert (posterior.interaction, posterior.compared) == (None, None)
+    assert (posterior.seen.interaction, posterior.compared) == (None, None)
     # As it was before there were hosts: contrasts of the process itself.
     points = encode(SPACE, plain.encoding, [DEFAULT, CACHED, COPIED])
     means, covariances = plain.process.joint(points, is_rough=True)

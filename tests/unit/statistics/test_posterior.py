@@ -119,7 +119,7 @@ def test_candidates_help_the_controls_to_track_a_host_that_drifts():
             bench.measure()
         posterior = bench.fit()
         controls = [start for start in bench.starts if start.role is Role.CONTROL]
-        alone = ControlLevel.fit(controls, posterior.noise)
+        alone = ControlLevel.fit(controls, posterior.seen.noise)
         for start, level in zip(bench.starts, bench.levels, strict=True):
             if start.role is Role.REPEAT:
                 by_controls.append(alone.at(start.started_s)[0] - BASE - level)
@@ -188,7 +188,7 @@ def test_a_jump_of_the_host_is_no_gain_of_what_was_measured_behind_it():
         bench.measure(CACHED).measure().measure(EAGER, Role.REPEAT).measure()
     posterior = bench.fit()
 
-    assert len(posterior.walks.jumps) == 1
+    assert len(posterior.seen.walks.jumps) == 1
     for config in (CACHED, EAGER, COPIED):
         assert posterior.gain(config).log_ratio == pytest.approx(worth(config), abs=0.08)
     assert posterior.level(SLOT_S * 2)[0] - BASE == pytest.approx(0.0, abs=0.04)
