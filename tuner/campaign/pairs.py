@@ -6,8 +6,10 @@ from functools import partial
 from random import Random
 
 from tuner.campaign.blocks import measure_until_it_counts
+from tuner.campaign.experiment import Experiment
 from tuner.ports import Config
 from tuner.records import Role, Start, State
+from tuner.records.hosts import Hosts
 from tuner.statistics.confirmation.paired_gain import pair_order
 from tuner.statistics.ranking import DEFAULT_ARM
 from tuner.study.storage import Opening
@@ -26,15 +28,48 @@ class Pairing:
     first_block: int = 0
     """Number of the first pair, so that several comparisons of one role do not mix."""
 
+    @property
+    def blocks(self) -> range:
+        """Return the numbers of the pairs."""
+        return range(self.first_block, self.first_block + self.pairs)
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Paired:
-    """What a paired comparison gave."""
 
-    logs: tuple[tuple[float, float], ...]
-    """Log goodput of the first and of the second side, pair by pair."""
-    failed: str | None = None
-    """The side that failed twice in a row and ended the comparison, with the reason."""
+def on_each_host(hosts: Hosts | None, make: Callable[[str, int], Pairing]) -> Mapping[str, Pairing]:
+    """Return a comparison for each host of its name and number; of one, or where any will do, a single one.
+
+    That one has no name.
+    """
+    return {host: make(host, number) for number, host in enumerate(("",) if hosts is None else hosts.names)}
+
+
+def measure_on_hosts(
+    experiment: Experiment,
+    pairings: Mapping[str, Pairing],
+    make: Callable[[Opening], Start],
+    *,
+    stage: str,
+    has_ended: Callable[[], bool] = lambda: False,
+) -> str | None:
+    """Measure the pairs of this host that are missing, and wait until the other hosts have theirs.
+
+    Args:
+        experiment: the study.
+        pairings: as `on_each_host` returns them.
+        make: makes a start.
+        stage: that the pairs are of.
+        has_ended: whether the others need not go on, although pairs are missing.
+
+    Returns:
+        The side that failed with its reason, or None.
+    """
+    own, starts = pairings[experiment.host if experiment.host in pairings else ""], experiment.starts
+    failed = measure_pairs(
+        own, starts, make, partial(experiment.enter, stage),
+        is_taken=partial(experiment.is_taken, own.role), wait=experiment.wait_for_others,
+    )  # fmt: skip
+    while failed is None and not (has_ended() or are_whole(starts, pairings)):
+        experiment.wait_a_while()
+    return failed
 
 
 def measure_pairs(
@@ -45,9 +80,8 @@ def measure_pairs(
     *,
     is_taken: Callable[[int], bool] = lambda _: False,
     wait: Callable[[], object] = lambda: None,
-    wait_until_quiet: Callable[[], bool] = lambda: False,
-) -> Paired:
-    """Measure the pairs that are missing.
+) -> str | None:
+    """Measure the pairs that are missing; return the side that failed twice, with its reason.
 
     Both starts of a pair belong to one session: hours between them would make it no pair.
 
@@ -58,64 +92,30 @@ def measure_pairs(
         report: called before each pair with how many are done, of how many.
         is_taken: whether another worker is at the pair of a block.
         wait: lets others go on with theirs.
-        wait_until_quiet: waits once for other programs to leave the host alone; returns whether they have.
     """
     order = pair_order(pairing.pairs, pairing.rng, sides=tuple(pairing.sides))
     while len(read_pairs(starts, pairing)) < pairing.pairs:
-        for index, sequence in enumerate(order):
+        for index, (block, sequence) in enumerate(zip(pairing.blocks, order, strict=True)):
             report(index, pairing.pairs)
-            block = pairing.first_block + index
-            failed = (
-                None
-                if is_taken(block)
-                else _measure_pair(pairing, sequence, block, starts, make, wait_until_quiet)
-            )
-            if failed is not None:
-                return Paired(logs=read_pairs(starts, pairing), failed=failed)
+            for arm in () if is_taken(block) else sequence:
+                if find_pair(starts, pairing, block) is not None:
+                    break
+                opening = Opening(role=pairing.role, config=pairing.sides[arm], arm=arm, block=block)
+                failed = measure_until_it_counts(partial(make, opening), arm)
+                if failed is not None:
+                    return f"{arm}: {failed}"
         wait()
-    return Paired(logs=read_pairs(starts, pairing))
-
-
-def _measure_pair(
-    pairing: Pairing,
-    sequence: Sequence[str],
-    block: int,
-    starts: Sequence[Start],
-    make: Callable[[Opening], Start],
-    wait_until_quiet: Callable[[], bool],
-) -> str | None:
-    """Measure what is missing of one pair; returns the side that failed with its reason, or None."""
-    for arm in sequence:
-        if finished_pair(starts, pairing, block) is not None:
-            break
-        opening = Opening(role=pairing.role, config=pairing.sides[arm], arm=arm, block=block)
-        failed = measure_until_it_counts(partial(make, opening), arm, wait_until_quiet=wait_until_quiet)
-        if failed is not None:
-            return f"{arm}: {failed}"
     return None
 
 
-def read_pairs(starts: Sequence[Start], pairing: Pairing) -> tuple[tuple[float, float], ...]:
-    """Return the log goodputs of all finished pairs, in order."""
-    blocks = range(pairing.first_block, pairing.first_block + pairing.pairs)
-    pairs = (finished_pair(starts, pairing, block) for block in blocks)
-    return tuple(pair for pair in pairs if pair is not None)
+def are_whole(starts: Sequence[Start], pairings: Mapping[str, Pairing]) -> bool:
+    """Return whether all pairs of all hosts were measured."""
+    return all(len(read_pairs(starts, each)) >= each.pairs for each in pairings.values())
 
 
-def read_starts(starts: Sequence[Start], pairing: Pairing) -> tuple[list[Start], list[Start]]:
+def read_pairs(starts: Sequence[Start], pairing: Pairing) -> list[tuple[Start, Start]]:
     """Return the starts of the first and of the second side of all finished pairs, in order."""
-    blocks = range(pairing.first_block, pairing.first_block + pairing.pairs)
-    found = [pair for block in blocks if (pair := find_pair(starts, pairing, block)) is not None]
-    return [first for first, _ in found], [second for _, second in found]
-
-
-def finished_pair(starts: Sequence[Start], pairing: Pairing, block: int) -> tuple[float, float] | None:
-    """Return both log goodputs of one pair when both sides were measured in the same session."""
-    found = find_pair(starts, pairing, block)
-    if found is None:
-        return None
-    first, second = (start.log_value for start in found)
-    return None if first is None or second is None else (first, second)
+    return [pair for block in pairing.blocks if (pair := find_pair(starts, pairing, block)) is not None]
 
 
 def find_pair(starts: Sequence[Start], pairing: Pairing, block: int) -> tuple[Start, Start] | None:

@@ -5,7 +5,7 @@ import pytest
 
 from tests.unit.starts import DEFAULT, config_of, failed, start, window
 from tuner.campaign.blocks import MAX_FAILURES, MAX_SPOILED
-from tuner.campaign.pairs import Pairing, finished_pair, measure_pairs, read_pairs
+from tuner.campaign.pairs import Pairing, find_pair, measure_pairs, read_pairs
 from tuner.errors import TargetError
 from tuner.records import Failure, Role, State
 
@@ -43,7 +43,8 @@ class Bench:
 
     def run(self, what):
         self.told = []
-        return measure_pairs(what, self.starts, self.make, lambda *told: self.told.append(told))
+        failed = measure_pairs(what, self.starts, self.make, lambda *told: self.told.append(told))
+        return failed, [tuple(each.log_value for each in pair) for pair in read_pairs(self.starts, what)]
 
 
 def crashes(number, *, config, **given):
@@ -60,11 +61,11 @@ def is_spoiled(number, *, config, **given):
 def test_every_pair_has_both_sides_and_tells_their_logarithms():
     bench = Bench()
 
-    paired = bench.run(pairing())
+    failure, logs = bench.run(pairing())
 
-    assert paired.failed is None
-    assert len(paired.logs) == 4
-    assert all(default < winner for default, winner in paired.logs)
+    assert failure is None
+    assert len(logs) == 4
+    assert all(default < winner for default, winner in logs)
     assert [(opening.block, opening.role) for opening in bench.openings] == [
         (block, Role.CONFIRM) for block in (0, 0, 1, 1, 2, 2, 3, 3)
     ]
@@ -104,10 +105,10 @@ def test_what_is_finished_is_not_measured_again():
     bench.run(pairing(2))
     bench.session = "two"
 
-    paired = bench.run(pairing(4))
+    _failure, logs = bench.run(pairing(4))
 
     assert len(bench.starts) == 8
-    assert len(paired.logs) == 4
+    assert len(logs) == 4
 
 
 def test_sides_of_different_sessions_are_no_pair():
@@ -117,8 +118,8 @@ def test_sides_of_different_sessions_are_no_pair():
         start(1, 1200, config=WINNER, role=Role.CONFIRM, arm="winner", block=0, session="two"),
     ]
 
-    assert finished_pair(apart, what, 0) is None
-    assert read_pairs(apart, what) == ()
+    assert find_pair(apart, what, 0) is None
+    assert read_pairs(apart, what) == []
 
 
 def test_half_a_pair_is_measured_whole_in_the_next_session():
@@ -129,9 +130,9 @@ def test_half_a_pair_is_measured_whole_in_the_next_session():
     bench.session = "two"
     bench.ends = {}
 
-    paired = bench.run(pairing(2))
+    _failure, logs = bench.run(pairing(2))
 
-    assert len(paired.logs) == 2
+    assert len(logs) == 2
     assert [each.session for each in bench.starts] == ["one"] + ["two"] * 4
 
 
@@ -144,7 +145,7 @@ def test_pairs_of_another_role_or_block_do_not_count():
     bench = Bench()
     bench.run(pairing(2))
 
-    assert read_pairs(bench.starts, what) == ()
+    assert read_pairs(bench.starts, what) == []
     bench.run(what)
     assert [opening.block for opening in bench.openings[4:]] == [10, 10, 11, 11]
 
@@ -154,10 +155,10 @@ def test_a_start_that_fails_once_is_made_again(end):
     bench = Bench()
     bench.ends[2] = end
 
-    paired = bench.run(pairing(2))
+    failure, logs = bench.run(pairing(2))
 
-    assert paired.failed is None
-    assert len(paired.logs) == 2
+    assert failure is None
+    assert len(logs) == 2
     assert len(bench.starts) == 5
     assert bench.openings[2] == bench.openings[3]
 
@@ -166,11 +167,11 @@ def test_a_side_that_fails_twice_in_a_row_ends_the_comparison_with_the_reason():
     bench = Bench()
     bench.ends |= {2: crashes, 3: crashes}
 
-    paired = bench.run(pairing(4))
+    failure, logs = bench.run(pairing(4))
 
     assert MAX_FAILURES == 2
-    assert paired.failed == f"{bench.openings[2].arm}: it crashed"
-    assert len(paired.logs) == 1
+    assert failure == f"{bench.openings[2].arm}: it crashed"
+    assert len(logs) == 1
     assert len(bench.starts) == 4
 
 
@@ -178,10 +179,10 @@ def test_a_side_that_the_environment_spoils_again_and_again_has_not_failed():
     bench = Bench()
     bench.ends |= dict.fromkeys(range(2, 2 + MAX_SPOILED - 1), is_spoiled)
 
-    paired = bench.run(pairing(4))
+    failure, logs = bench.run(pairing(4))
 
-    assert paired.failed is None
-    assert len(paired.logs) == 4
+    assert failure is None
+    assert len(logs) == 4
 
 
 def test_where_nothing_can_be_measured_the_comparison_stops_and_can_go_on_later():
@@ -190,19 +191,19 @@ def test_where_nothing_can_be_measured_the_comparison_stops_and_can_go_on_later(
 
     with pytest.raises(TargetError, match=r"could not be measured 5 times in a row: every window"):
         bench.run(pairing(4))
-    paired = bench.run(pairing(4))
+    _failure, logs = bench.run(pairing(4))
 
-    assert len(paired.logs) == 4
+    assert len(logs) == 4
 
 
 def test_a_side_that_fails_once_in_every_pair_does_not_end_the_comparison():
     bench = Bench()
     bench.ends |= dict.fromkeys((0, 3, 6, 9), crashes)
 
-    paired = bench.run(pairing(4))
+    failure, logs = bench.run(pairing(4))
 
-    assert paired.failed is None
-    assert len(paired.logs) == 4
+    assert failure is None
+    assert len(logs) == 4
 
 
 def test_a_failed_start_is_no_side_of_a_pair():
@@ -210,7 +211,7 @@ def test_a_failed_start_is_no_side_of_a_pair():
     given = {"role": Role.CONFIRM, "block": 0, "session": "one"}
     starts = [start(0, 1000, arm="default", **given), crashes(1, config=WINNER, arm="winner", **given)]
 
-    assert finished_pair(starts, what, 0) is None
+    assert find_pair(starts, what, 0) is None
     assert failed(2, config=WINNER).log_goodput is None
 
 
@@ -218,14 +219,14 @@ def test_the_default_of_an_earlier_space_is_a_side_of_a_pair():
     bench = Bench()
     bench.run(replace(pairing(1), sides={"default": {"sendfile": True}, "winner": WINNER}))
 
-    assert finished_pair(bench.starts, pairing(1), 0) is not None
+    assert find_pair(bench.starts, pairing(1), 0) is not None
 
 
 def test_a_side_of_another_configuration_is_no_side_of_a_pair():
     bench = Bench()
     bench.run(replace(pairing(1), sides={"default": DEFAULT, "winner": config_of(sendfile=False)}))
 
-    assert finished_pair(bench.starts, pairing(1), 0) is None
-    assert bench.run(pairing(1)).failed is None
-    assert finished_pair(bench.starts, pairing(1), 0) is not None
+    assert find_pair(bench.starts, pairing(1), 0) is None
+    assert bench.run(pairing(1))[0] is None
+    assert find_pair(bench.starts, pairing(1), 0) is not None
     assert len(bench.starts) == 4

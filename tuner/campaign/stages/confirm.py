@@ -2,11 +2,10 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from random import Random
 
 from tuner.campaign.experiment import Experiment
-from tuner.campaign.pairs import Pairing, measure_pairs, read_pairs, read_starts
+from tuner.campaign.pairs import Pairing, measure_on_hosts, on_each_host, read_pairs
 from tuner.campaign.schedule import WRAP_UP_S
 from tuner.errors import TooNoisy
 from tuner.ports import Config
@@ -136,8 +135,7 @@ def _measure(experiment: Experiment, planned: Confirmation) -> str | None:
     Where the winner is to hold on several hosts, each has pairs of its own, and waits for the others.
     """
     plan = replace(experiment.plan, windows=(planned.windows, planned.windows))
-    seed, hosts = experiment.setup.settings.seed, experiment.hosts
-    pairings = _pairings(planned, experiment.default, hosts, seed)
+    pairings = _pairings(planned, experiment.default, experiment.hosts, experiment.setup.settings.seed)
     refuse_late = experiment.schedule.limit(
         "confirm", experiment.schedule.pairs_s(planned.pairs, planned.windows)
     )
@@ -146,22 +144,7 @@ def _measure(experiment: Experiment, planned: Confirmation) -> str | None:
         refuse_late()
         return experiment.make(opening, plan=plan)
 
-    failed = measure_pairs(
-        pairings[experiment.host if hosts is not None else ""],
-        experiment.starts,
-        make,
-        lambda done, total: experiment.enter("confirm", done, total),
-        is_taken=partial(experiment.is_taken, Role.CONFIRM),
-        wait=experiment.wait_for_others,
-    ).failed
-    while failed is None and _find_missing(experiment.starts, pairings):
-        experiment.wait_a_while()
-    return failed
-
-
-def _find_missing(starts: Sequence[Start], pairings: Mapping[str, Pairing]) -> list[str]:
-    """Return the hosts that have not measured all their pairs."""
-    return [host for host, pairing in pairings.items() if len(read_pairs(starts, pairing)) < pairing.pairs]
+    return measure_on_hosts(experiment, pairings, make, stage="confirm")
 
 
 def _measure_doubted(experiment: Experiment, planned: Confirmation) -> None:
@@ -200,18 +183,14 @@ def _count_since_pairs(starts: Sequence[Start]) -> int:
 def _pairings(
     planned: Confirmation, default: Config, hosts: Hosts | None, seed: int = 0
 ) -> Mapping[str, Pairing]:
-    """Return the comparison on each host; of one, or where any will do, a single one without a name."""
-    names = ("",) if hosts is None else hosts.names
-    return {
-        host: Pairing(
-            role=Role.CONFIRM,
-            sides={DEFAULT_ARM: default, WINNER_ARM: planned.config},
-            pairs=planned.pairs,
+    def pair(host: str, number: int) -> Pairing:
+        return Pairing(
+            role=Role.CONFIRM, sides={DEFAULT_ARM: default, WINNER_ARM: planned.config}, pairs=planned.pairs,
             rng=Random("/".join(filter(None, (str(seed), "confirm", host)))),  # noqa: S311 - no secret
-            first_block=planned.first_block + index * planned.extend_to,
-        )
-        for index, host in enumerate(names)
-    }
+            first_block=planned.first_block + number * planned.extend_to,
+        )  # fmt: skip
+
+    return on_each_host(hosts, pair)
 
 
 def read_gain(
@@ -245,17 +224,14 @@ def _judge(storage: Storage, starts: Sequence[Start], default: Config) -> Gain |
     if planned is None:
         return None
     hosts = storage.hosts
-    sides = {
-        host: read_starts(starts, pairing) for host, pairing in _pairings(planned, default, hosts).items()
-    }
-    pairs = {host: list(zip(*both, strict=True)) for host, both in sides.items()}
+    pairs = {host: read_pairs(starts, each) for host, each in _pairings(planned, default, hosts).items()}
     if any(len(each) < planned.pairs for each in pairs.values()):
         return None
     if hosts is None:
         gain = judge_starts(pairs[""], storage.blend, looks=planned.looks)
     else:
         gain = judge_hosts(pairs, storage.blend, hosts.across, looks=planned.looks)
-    of_default, of_winner = ([start for both in sides.values() for start in both[side]] for side in (0, 1))
+    of_default, of_winner = ([pair[side] for each in pairs.values() for pair in each] for side in (0, 1))
     return replace(
         gain, metric=storage.metric, age=find_age(of_default, of_winner),
         p99=compare_tails(of_default, of_winner),

@@ -8,12 +8,11 @@ Under a closed loop a slow answer delays the next request, so response times the
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from random import Random
 from statistics import median
 
 from tuner.campaign.experiment import Experiment
-from tuner.campaign.pairs import Pairing, finished_pair, measure_pairs
+from tuner.campaign.pairs import Pairing, measure_on_hosts, read_pairs
 from tuner.plugins import make_rate_generator
 from tuner.ports import Config
 from tuner.records import Role, Start
@@ -57,13 +56,11 @@ def compare_latency(experiment: Experiment, winner: Config) -> None:
         experiment.storage.remember(FIXED_RATE, planned)
     own_plan = replace(plan, window_s=plan.rate_window_s, windows=(1, 1))
     own_load = replace(load, rate_rps=planned.rate_rps)
-    measure_pairs(
-        _pairing(planned, experiment.default),
-        experiment.starts,
+    measure_on_hosts(
+        experiment,
+        {"": _pairing(planned, experiment.default)},
         lambda opening: experiment.make(opening, plan=own_plan, load=own_load),
-        lambda done, total: experiment.enter("latency", done, total),
-        is_taken=partial(experiment.is_taken, Role.LATENCY),
-        wait=experiment.wait_for_others,
+        stage="latency",
     )
 
 
@@ -93,11 +90,10 @@ def read_latency(storage: Storage, starts: Sequence[Start], default: Config) -> 
         return None
     pairing = _pairing(planned, default)
     mine = [start for start in starts if start.role is Role.LATENCY and start.counts]
-    whole = {block for block in range(pairing.pairs) if finished_pair(mine, pairing, block) is not None}
-    if len(whole) < pairing.pairs:
+    if len(read_pairs(mine, pairing)) < pairing.pairs:
         return None
     logs = []
-    for block in sorted(whole):
+    for block in pairing.blocks:
         sides = [_p99_ms([s for s in mine if s.block == block and s.arm == arm]) for arm in pairing.sides]
         if sides[0] is None or sides[1] is None:
             return None

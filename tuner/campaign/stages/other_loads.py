@@ -7,13 +7,12 @@ short queues are quick until connections come. The space guards the capacity tha
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from random import Random
 from statistics import fmean
 
 from tuner.campaign.blocks import MAX_FAILURES
 from tuner.campaign.experiment import Experiment
-from tuner.campaign.pairs import Pairing, find_pair, measure_pairs
+from tuner.campaign.pairs import Pairing, are_whole, measure_on_hosts, on_each_host, read_pairs
 from tuner.measure.situations import WARM_UP_S, choose_situations, name_settling
 from tuner.ports import Config
 from tuner.records import Role, Situation, Start, State, Window
@@ -86,27 +85,19 @@ def _is_worth_a_pair(experiment: Experiment, found: OtherLoads) -> bool:
 
 def _measure(experiment: Experiment, planned: Meeting) -> None:
     """Measure the pairs of a plan that are missing."""
-    hosts = experiment.hosts
-    pairings = _pairings(planned, experiment.default, hosts)
-    own = pairings[experiment.host if hosts is not None else ""]
+    pairings = _pairings(planned, experiment.default, experiment.hosts)
+    own = pairings.get(experiment.host) or pairings[""]
     if planned.situations and _failure(experiment.starts, own) is None:
-        measure_pairs(
-            own,
-            experiment.starts,
+        measure_on_hosts(
+            experiment, pairings,
             lambda opening: experiment.make_in(planned.situations, opening, window_s=planned.window_s),
-            lambda done, total: experiment.enter("other loads", done, total),
-            is_taken=partial(experiment.is_taken, Role.OTHER_LOADS),
-            wait=experiment.wait_for_others,
-        )
-    while planned.situations and _find_missing(experiment.starts, pairings):
-        experiment.wait_a_while()
+            stage="other loads", has_ended=lambda: _has_failed(experiment.starts, pairings),
+        )  # fmt: skip
 
 
-def _find_missing(starts: Sequence[Start], pairings: Mapping[str, Pairing]) -> list[str]:
-    """Return the hosts that have not measured all their pairs; none where the candidate failed on one."""
-    if any(_failure(starts, each) is not None for each in pairings.values()):
-        return []
-    return [host for host, each in pairings.items() if len(_pairs(starts, each)) < each.pairs]
+def _has_failed(starts: Sequence[Start], pairings: Mapping[str, Pairing]) -> bool:
+    """Return whether the candidate failed on one of the hosts, which settles it for all of them."""
+    return any(_failure(starts, each) is not None for each in pairings.values())
 
 
 def read_other_loads(storage: Storage, starts: Sequence[Start], default: Config) -> tuple[OtherLoads, ...]:
@@ -115,7 +106,8 @@ def read_other_loads(storage: Storage, starts: Sequence[Start], default: Config)
     return tuple(
         _judge(meeting, starts, default, storage.hosts)
         for meeting in meetings
-        if not _find_missing(starts, _pairings(meeting, default, storage.hosts))
+        for pairings in (_pairings(meeting, default, storage.hosts),)
+        if _has_failed(starts, pairings) or are_whole(starts, pairings)
     )
 
 
@@ -163,37 +155,22 @@ def _failure_limit(constraints: Sequence[Constraint]) -> float:
 
 
 def _pairings(meeting: Meeting, default: Config, hosts: Hosts | None) -> Mapping[str, Pairing]:
-    """Return the comparison on each host; of one, or where any will do, a single one without a name."""
-    firsts = {
-        host: meeting.first_block + index * meeting.pairs
-        for index, host in enumerate(("",) if hosts is None else hosts.names)
-    }
-    return {
-        host: Pairing(
-            role=Role.OTHER_LOADS,
-            sides={DEFAULT_ARM: default, CANDIDATE_ARM: meeting.config},
-            pairs=meeting.pairs,
-            rng=Random(f"other loads {first}"),  # noqa: S311 - no secret
-            first_block=first,
-        )
-        for host, first in firsts.items()
-    }
+    def pair(_host: str, number: int) -> Pairing:
+        first = meeting.first_block + number * meeting.pairs
+        return Pairing(
+            role=Role.OTHER_LOADS, sides={DEFAULT_ARM: default, CANDIDATE_ARM: meeting.config},
+            pairs=meeting.pairs, rng=Random(f"other loads {first}"), first_block=first,  # noqa: S311 - no secret
+        )  # fmt: skip
 
-
-def _pairs(starts: Sequence[Start], pairing: Pairing) -> list[tuple[Start, Start]]:
-    """Return the finished pairs: a start of the default, and one of the candidate."""
-    blocks = range(pairing.first_block, pairing.first_block + pairing.pairs)
-    pairs = (find_pair(starts, pairing, block) for block in blocks)
-    return [pair for pair in pairs if pair is not None]
+    return on_each_host(hosts, pair)
 
 
 def _failure(starts: Sequence[Start], pairing: Pairing) -> str | None:
     """Return why the candidate gave no measurement when it failed as often as a side of a pair may."""
-    blocks = range(pairing.first_block, pairing.first_block + pairing.pairs)
     reasons = [
         start.failure.reason
         for start in starts
-        if start.role is pairing.role and start.arm == CANDIDATE_ARM and start.block in blocks
+        if start.role is pairing.role and start.arm == CANDIDATE_ARM and start.block in pairing.blocks
         if start.state is State.FAILED and start.failure is not None
     ]
     return reasons[-1] if len(reasons) >= MAX_FAILURES else None
@@ -211,7 +188,7 @@ def _judge(meeting: Meeting, starts: Sequence[Start], default: Config, hosts: Ho
 
 
 def _judge_pairs(meeting: Meeting, starts: Sequence[Start], pairings: Sequence[Pairing]) -> OtherLoads:
-    pairs = [pair for pairing in pairings for pair in _pairs(starts, pairing)]
+    pairs = [pair for pairing in pairings for pair in read_pairs(starts, pairing)]
     measured, left_out = [], dict(meeting.left_out)
     for situation in meeting.situations if meeting.pairs else ():
         sides = [(_windows(own, situation), _windows(theirs, situation)) for own, theirs in pairs]

@@ -6,7 +6,7 @@ from random import Random
 from secrets import token_hex
 
 from tuner.campaign.interleaved import Interleaved, Treatment, open_beside
-from tuner.campaign.pairs import Pairing, read_starts
+from tuner.campaign.pairs import Pairing, read_pairs
 from tuner.campaign.prepare import Setup, prepare
 from tuner.campaign.progress import Progress, Silence
 from tuner.campaign.start_runner import name_session
@@ -129,11 +129,11 @@ class Comparing:
     def judge(self, *, total_alpha: float = ALPHA) -> Gain:
         """Judge the pairs that there are. Raises UsageError when they are fewer than two."""
         pairing = Pairing(role=Role.CONFIRM, sides=self.sides, pairs=len(self.starts))
-        compared = read_starts(self.starts, pairing)
-        pairs = list(zip(*compared, strict=True))
+        pairs = read_pairs(self.starts, pairing)
         gain = judge_starts(pairs, self.maximized.blend, total_alpha=total_alpha)
+        first, second = zip(*pairs, strict=True)
         return replace(
-            gain, metric=self.maximized.metric, age=find_age(*compared), p99=compare_tails(*compared)
+            gain, metric=self.maximized.metric, age=find_age(first, second), p99=compare_tails(first, second)
         )
 
     def read(self, gain: Gain | None = None) -> Comparison:
