@@ -14,15 +14,15 @@ from tuner.deploy.readiness import Manner
 from tuner.deploy.sandbox import SandboxTarget
 from tuner.errors import NotReady
 from tuner.hosts.placement import place
-from tuner.measure.window import FixedShape, Load, run_window
+from tuner.measure.window import Load, run_window
 from tuner.plugins import make_private_server
-from tuner.ports import H2, HTTP1, RequestKind
+from tuner.ports import H2, HTTP1, LoadShape, RequestKind
 from tuner.records import Window
 
 PAGE = RequestKind(path="/index.html", body_bytes=615, weight=3)
 MISSING = RequestKind(path="/none", status=404, headers={"X-A": 'b"c'})
 POSTED = RequestKind(path="/index.html", method="POST", status=405)
-SHAPE = FixedShape(connections=16, keepalive=True, threads=2, protocol="http/1.1")
+SHAPE = LoadShape(connections=16, keepalive=True, threads=2, protocol="http/1.1")
 
 
 def target(*kinds: RequestKind, protocol: str = HTTP1) -> SandboxTarget:

@@ -3,7 +3,6 @@
 import os
 import uuid
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +21,7 @@ from tuner.hosts.placement import place
 from tuner.measure.gates import RetryBudget
 from tuner.measure.start import NO_JUDGES, measure_start
 from tuner.measure.window import Load
-from tuner.ports import Body
+from tuner.ports import LoadShape
 from tuner.records import Window
 from tuner.study.presets import PRESETS
 
@@ -32,18 +31,6 @@ MEMORY = (
 )
 """Where groups with a limit are made: cgroup v1, v2."""
 LIMIT = 64 * 2**20
-
-
-@dataclass(frozen=True, kw_only=True)
-class Shape:
-    connections: int = 4
-    keepalive: bool = False
-    threads: int = 1
-    protocol: str = "http/1.1"
-    streams: int = 1
-    accept_encoding: str = ""
-    headers: Mapping[str, str] = field(default_factory=dict)
-    body: Body = field(default_factory=Body)
 
 
 @pytest.fixture
@@ -75,7 +62,7 @@ def test_a_server_that_leaks_until_the_kernel_kills_it_has_crashed(small_memory:
         host=host, servers=servers, facts=facts, chain=link(facts, {}), split=split,
         content=open_content("builtin", "/index.html"), placement=placement, manner=Manner(keepalive=False),
     )  # fmt: skip
-    load = Load.prepare(Wrk(), Shape(), host)
+    load = Load.prepare(Wrk(), LoadShape(connections=4, keepalive=False), host)
     windows: list[Window] = []
 
     with plan.deploy({"leaked_bytes": 100_000}) as deployment:

@@ -21,8 +21,8 @@ from tuner.deploy.sandbox import SandboxDeployment, SandboxTarget
 from tuner.errors import NotReady, TargetError, UsageError
 from tuner.hosts.placement import place
 from tuner.measure.situations import slow_clients
-from tuner.measure.window import FixedShape, Load, run_window
-from tuner.ports import HTTP1, Config, Facts, Files, Scalar, Site
+from tuner.measure.window import Load, run_window
+from tuner.ports import HTTP1, Config, Facts, Files, LoadShape, Scalar, Site
 from tuner.study import load_study
 
 STUDY = """\
@@ -295,7 +295,7 @@ def test_the_key_of_a_private_server_is_nobody_elses():
         content=open_content("builtin", "/index.html"), placement=place(os.sched_getaffinity(0)),
         manner=Manner(keepalive=True, protocol=HTTP1), has_tls=True,
     )  # fmt: skip
-    shape = FixedShape(connections=4, keepalive=True, threads=1, protocol=HTTP1)
+    shape = LoadShape(connections=4, keepalive=True, threads=1, protocol=HTTP1)
 
     with target.deploy({}) as deployment:
         key = deployment.sandbox.run(

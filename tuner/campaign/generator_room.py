@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from tuner.campaign.experiment import Experiment
 from tuner.hosts.placement import place, read_cores
-from tuner.measure.window import Load, copy_shape, example_workload
+from tuner.measure.window import Load, example_workload
 from tuner.records import Role
 from tuner.statistics.bottleneck import Bottleneck, find_bottleneck
 from tuner.study.facts import METRIC, MOVED_LOAD, MovedLoad
@@ -67,5 +67,5 @@ def _takes_threads(load: Load) -> bool:
 
 
 def _command(load: Load, threads: int) -> tuple[str, ...]:
-    shape = replace(copy_shape(load.shape), connections=2 * load.shape.connections, threads=threads)
+    shape = replace(load.shape, connections=2 * load.shape.connections, threads=threads)
     return load.generator.command(example_workload(shape))

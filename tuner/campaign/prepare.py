@@ -46,7 +46,7 @@ from tuner.hosts.connection_room import UNBOUNDED, ConnectionRoom, add_rooms, fi
 from tuner.hosts.load_places import LOCAL
 from tuner.hosts.machine import Machine, read_machine
 from tuner.hosts.placement import Placement, apart, beside, place, read_cores
-from tuner.measure.window import Load, copy_shape
+from tuner.measure.window import Load
 from tuner.ports import Facts, Host, Server
 from tuner.records import Fingerprint
 from tuner.space import (
@@ -113,7 +113,7 @@ class Setup:
 
 
 def _with_threads(load: Load, threads: int) -> Load:
-    return replace(load, shape=replace(copy_shape(load.shape), threads=threads))
+    return replace(load, shape=replace(load.shape, threads=threads))
 
 
 def prepare(settings: Study) -> Setup:

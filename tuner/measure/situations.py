@@ -14,8 +14,8 @@ from tuner.errors import TargetError, UsageError
 from tuner.hosts.connection_room import DEFAULT_PORTS
 from tuner.measure.gates import RetryBudget
 from tuner.measure.start import Outcome
-from tuner.measure.window import FixedShape, Load, LoadShape, copy_shape, example_workload, run_window
-from tuner.ports import HTTP1, FileState, Process
+from tuner.measure.window import Load, example_workload, run_window
+from tuner.ports import HTTP1, FileState, LoadShape, Process
 from tuner.records import Situation, Window
 from tuner.study.loads.load_bounds import MOST_CONNECTIONS
 
@@ -92,9 +92,9 @@ def _why_not(load: Load, situation: Situation, *, is_private: bool) -> str | Non
     return None
 
 
-def shape_in(shape: LoadShape, situation: Situation) -> FixedShape:
+def shape_in(shape: LoadShape, situation: Situation) -> LoadShape:
     """Return the load of a study as a situation changes it."""
-    return replace(copy_shape(shape), connections=situation.connections, keepalive=situation.keepalive)
+    return replace(shape, connections=situation.connections, keepalive=situation.keepalive)
 
 
 def measure_situations(

@@ -2,10 +2,8 @@
 
 import os
 import time
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Protocol
 
 from tuner.deploy.deployment import Deployment
 from tuner.errors import LoadFailed
@@ -15,56 +13,11 @@ from tuner.measure.counters import difference, find_quota, take
 from tuner.measure.gates import HEALTHY, ControlFacts, WindowFacts, judge
 from tuner.measure.processes import find_interrupt_threads, find_own_process
 from tuner.measure.sending import send, share_out, split_in_two
-from tuner.ports import ANY_BODY, Body, Failures, Host, LoadGenerator, LoadResult, Workload
+from tuner.ports import Failures, Host, LoadGenerator, LoadResult, LoadShape, Workload
 from tuner.records import Gate, Window
 
 MOST_REST = 2
 """So many lengths of a window are waited, at the most, for a slow application to answer what it was asked."""
-
-
-class LoadShape(Protocol):
-    """The part of a study's load section that a window needs."""
-
-    @property
-    def connections(self) -> int: ...
-    @property
-    def keepalive(self) -> bool: ...
-    @property
-    def threads(self) -> int: ...
-    @property
-    def protocol(self) -> str: ...
-    @property
-    def streams(self) -> int: ...
-    @property
-    def accept_encoding(self) -> str: ...
-    @property
-    def headers(self) -> Mapping[str, str]: ...
-    @property
-    def body(self) -> Body: ...
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FixedShape:
-    """The same with values of its own."""
-
-    connections: int
-    keepalive: bool
-    threads: int
-    protocol: str
-    streams: int = 1
-    accept_encoding: str = ""
-    headers: Mapping[str, str] = field(default_factory=dict)
-    body: Body = ANY_BODY
-    """How the study wants bodies to be judged."""
-
-
-def copy_shape(shape: LoadShape) -> FixedShape:
-    """Return a shape of which single values can be replaced."""
-    return FixedShape(
-        connections=shape.connections, keepalive=shape.keepalive, threads=shape.threads,
-        protocol=shape.protocol, streams=shape.streams, accept_encoding=shape.accept_encoding,
-        headers=shape.headers, body=shape.body,
-    )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

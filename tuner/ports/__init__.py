@@ -34,6 +34,7 @@ from tuner.ports.load import (
     Latency,
     LoadGenerator,
     LoadResult,
+    LoadShape,
     RequestKind,
     Workload,
 )
@@ -98,6 +99,7 @@ __all__ = [
     "Latency",
     "LoadGenerator",
     "LoadResult",
+    "LoadShape",
     "Lookable",
     "Needs",
     "PooledServer",

@@ -69,28 +69,36 @@ class RequestKind:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Workload:
-    """What the load generator sends during one window."""
+class LoadShape:
+    """How requests are sent: what stays the same from window to window."""
 
-    url: str
     connections: int
     keepalive: bool
-    duration_s: float
-    """Length of the window; of one that ends after so many requests, its time limit."""
-    requests_total: int | None = None
-    """Requests after which the load ends, and which all count: what is not answered when the time is up has
-    failed. None for a load that ends by time."""
     threads: int = 1
-    rate_rps: float | None = None
-    """Requests per second over all connections; None sends as fast as answers come (closed loop)."""
     protocol: str = HTTP1
     """HTTP1, H2C or H2; whether the first of them is sent over TLS is said by the URL."""
     streams: int = 1
     """Requests at once on each connection; more than one with HTTP/2 alone."""
     accept_encoding: str = ""
-    """Value of that header in every request; empty for requests without it."""
+    """What each request accepts its answer in: gzip; empty for requests without that header."""
     headers: Mapping[str, str] = field(default_factory=dict)
     """Sent with the URL alone; the requests of a mix have their own."""
+    body: Body = ANY_BODY
+    """How the bodies of responses to the URL are judged."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Workload(LoadShape):
+    """What the load generator sends during one window."""
+
+    url: str
+    duration_s: float
+    """Length of the window; of one that ends after so many requests, its time limit."""
+    requests_total: int | None = None
+    """Requests after which the load ends, and which all count: what is not answered when the time is up has
+    failed. None for a load that ends by time."""
+    rate_rps: float | None = None
+    """Requests per second over all connections; None sends as fast as answers come (closed loop)."""
     certificate: PurePosixPath | None = None
     """File that the server's certificate can be checked by; None for those that the system trusts."""
     verifies: bool = True
@@ -99,7 +107,6 @@ class Workload:
     """The mix that is sent; empty for GET of the URL alone."""
     body_bytes: int | None = None
     """Length of the correct body; None accepts any."""
-    body: Body = ANY_BODY
     response_bytes: int | None = None
     """Bytes of one whole correct response, header included, as probed in this start."""
     response_s: float = 0.0

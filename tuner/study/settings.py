@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from tuner.hosts.load_places import LOCAL
 from tuner.optimize.catalogue import DEFAULT_OPTIMIZER
-from tuner.ports import ANY_BODY, H2, HTTP1, TLS, Body, RequestKind, Scalar
+from tuner.ports import H2, HTTP1, TLS, LoadShape, RequestKind, Scalar
 from tuner.records.blend import Across, Blend
 from tuner.records.hosts import AcrossHosts, Hosts
 from tuner.space.yaml_text import Document
@@ -49,9 +49,11 @@ class Targets:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LoadSettings:
+class LoadSettings(LoadShape):
     """What is sent, by what."""
 
+    connections: int = 100
+    keepalive: bool = True
     generator: str = DEFAULT_GENERATOR
     hosts: tuple[str, ...] = (LOCAL,)
     """Where the load comes from: `local`, or `ssh://user@host:port`; in sandbox mode from inside of it."""
@@ -61,27 +63,14 @@ class LoadSettings:
     """The mix that is sent; empty for the path alone."""
     content: str = ""
     """Name of the built-in content that path and mix are of; empty for the study's own."""
-    connections: int = 100
     requests_total: int | None = None
     """Requests after which each window ends; None where windows have the plan's length."""
     time_limit_s: float = 60.0
     """Of a window that ends after so many requests: what is not answered by then has failed."""
     timeout_s: float | None = None
     """Seconds after which a client without a response counts as failed; None: by the response time."""
-    keepalive: bool = True
-    threads: int = 1
-    protocol: str = HTTP1
-    """HTTP1, H2C or H2."""
     tls: bool = False
     """Whether private servers speak TLS; installed ones do where the URL says https://."""
-    streams: int = 1
-    """Requests at once on each connection, over HTTP/2."""
-    accept_encoding: str = ""
-    """What each request accepts its answer in: gzip, or nothing special."""
-    headers: Mapping[str, str] = field(default_factory=dict)
-    """In every request of the load."""
-    body: Body = ANY_BODY
-    """How the bodies of responses to the path are judged."""
     certificate: PurePosixPath | None = None
     """Managed: file by which the server's certificate is checked; None for those that the system trusts."""
     verifies: bool = True

@@ -17,7 +17,7 @@ from tuner.campaign.progress import Progress, Silence
 from tuner.commands.contests.compare import prepare_as_begun, resolve
 from tuner.errors import UsageError
 from tuner.interrupts import signals_interrupt
-from tuner.measure.window import Load, copy_shape, example_workload
+from tuner.measure.window import Load, example_workload
 from tuner.ports import Config
 from tuner.records import Role, Start
 from tuner.report.curve import Curve, gather_curve
@@ -126,7 +126,7 @@ def _settle_connections(setup: Setup, connections: Sequence[int]) -> tuple[int, 
 
 def _refuse_fixed_load(load: Load, counts: Sequence[int]) -> None:
     """Raise UsageError for a load generator that sends the same whatever it is asked for."""
-    examples = [example_workload(replace(copy_shape(load.shape), connections=count)) for count in counts]
+    examples = [example_workload(replace(load.shape, connections=count)) for count in counts]
     sent = {(load.generator.command(each), str(load.generator.files(each))) for each in examples}
     if len(sent) < len(counts):
         raise UsageError(
@@ -169,7 +169,7 @@ def measure_curve(
                 label=f"{planned.names[config]}, {connections:,} connections",
                 # By time: so many requests end sooner than thousands of connections are open.
                 load=replace(
-                    load, shape=replace(copy_shape(load.shape), connections=connections), requests_total=None
+                    load, shape=replace(load.shape, connections=connections), requests_total=None
                 ),
             )
             for arm, (config, connections) in zip(planned.arms, planned.cells, strict=True)
