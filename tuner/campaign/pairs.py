@@ -9,7 +9,7 @@ from tuner.campaign.blocks import measure_until_it_counts
 from tuner.campaign.experiment import Experiment
 from tuner.ports import Config
 from tuner.records import Role, Start, State
-from tuner.records.hosts import Hosts
+from tuner.records.blend import Hosts
 from tuner.statistics.confirmation.paired_gain import pair_order
 from tuner.statistics.ranking import DEFAULT_ARM
 from tuner.study.storage import Opening

@@ -10,7 +10,7 @@ from tuner.campaign.lost_starts import LOST, STOPPED
 from tuner.campaign.prepare import Setup
 from tuner.campaign.trial import Executor, InProcessExecutor, Trial, TrialOutcome
 from tuner.measure.gates import RetryBudget
-from tuner.measure.gates.thresholds import DEFAULTS
+from tuner.measure.gates.facts import DEFAULTS
 from tuner.measure.start import NO_JUDGES, Judges
 from tuner.measure.window import Load
 from tuner.optimize.replay import distributions

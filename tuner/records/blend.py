@@ -34,3 +34,21 @@ class Blend:
         if self.across is Across.WORST and self.levels:
             return min(log - self.levels[name] for name, log in logs.items())
         return sum(self.weights[name] * log for name, log in logs.items())
+
+
+class AcrossHosts(StrEnum):
+    """What counts of the gains on several hosts."""
+
+    WORST = "worst"
+    """The smallest ratio to the default of the same host."""
+    MEAN = "mean"
+    """The geometric mean of the ratios, each host counting the same."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hosts:
+    """The hosts for which a winner is to hold, and what counts of its gains there."""
+
+    names: tuple[str, ...]
+    """As starts name the host on which they were made; at least two."""
+    across: AcrossHosts

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from tuner.records import Role, Start, State
-from tuner.records.hosts import Hosts
+from tuner.records.blend import Hosts
 from tuner.report.wording import say_duration, say_estimate, say_percent, say_ratio, say_speedup
 from tuner.statistics.confirmation.paired_gain import MIN_GAIN, Gain, pairs_to_decide
 from tuner.statistics.feasibility import EVERY_START, RULED_OUT, Assessment, Feasibility

@@ -18,8 +18,7 @@ from tuner.explain.explanation import Depth, Explanation
 from tuner.explain.study import explain_parameter
 from tuner.ports import Config, ConnectTime, Latency, Scalar
 from tuner.records import Fingerprint, Metric, Role, Start, State, Window, is_censored, under_load
-from tuner.records.blend import Across
-from tuner.records.hosts import AcrossHosts, Hosts
+from tuner.records.blend import Across, AcrossHosts, Hosts
 from tuner.records.latency import merge
 from tuner.report.conclusions import conclude
 from tuner.report.reasons import explain_gain, explain_no_winner, explain_spoiled

@@ -15,7 +15,7 @@ from scipy.special import ndtr, ndtri
 
 from tuner.ports import Config
 from tuner.records import Start, State, name_loads, under_load
-from tuner.records.hosts import Hosts
+from tuner.records.blend import Hosts
 from tuner.statistics.failure_rate import Counts, CredibleInterval, FailureRate, FailureRates
 from tuner.statistics.metric_means import MetricMeans
 from tuner.statistics.raw_goodput import LEAST_SHARE, RawGoodput, is_searched_by_cost

@@ -26,7 +26,7 @@ from tuner.optimize.gp import GaussianProcess
 from tuner.optimize.leaning import HINT_PRICES, Leaning
 from tuner.ports import Config
 from tuner.records import Role, Start
-from tuner.records.hosts import AcrossHosts, Hosts
+from tuner.records.blend import AcrossHosts, Hosts
 from tuner.space import Space
 from tuner.statistics.control_level import Speedup
 from tuner.statistics.noise import start_variance

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from tuner.ports import Config
 from tuner.records import Role, Start, State
-from tuner.records.hosts import Hosts
+from tuner.records.blend import Hosts
 from tuner.space import Space
 from tuner.statistics.control_level import Speedup, is_unstable, speedups
 from tuner.statistics.feasibility import Feasibility, judge_feasibility

@@ -13,8 +13,7 @@ from pydantic import AfterValidator, Field, TypeAdapter
 from tuner.ports import Config, Scalar
 from tuner.records import Fingerprint, Metric, Situation
 from tuner.records.as_json import require_plain
-from tuner.records.blend import Blend
-from tuner.records.hosts import Hosts
+from tuner.records.blend import Blend, Hosts
 from tuner.space import facts_from_json
 
 T = TypeVar("T")
@@ -276,7 +275,7 @@ class SealedDifferences:
     text: str
     """As `differences_to_json` of tuner.export writes them."""
     seal: str
-    """Of who wrote it (`tuner.study.seal`): commands and files that somebody else names are not used."""
+    """Of who wrote it (`tuner.study.cache`): commands and files that somebody else names are not used."""
 
 
 TOO_NOISY = "not proven: too noisy"

@@ -16,8 +16,7 @@ from tuner.hosts.load_places import LOCAL
 from tuner.hosts.url import parse_url
 from tuner.optimize.catalogue import DEFAULT_OPTIMIZER, OPTIMIZERS
 from tuner.ports import H2, H2C, HTTP, HTTP1, WEBSOCKET, Body, BodyCheck, RequestKind
-from tuner.records.blend import Across
-from tuner.records.hosts import AcrossHosts
+from tuner.records.blend import Across, AcrossHosts
 from tuner.space import available_spaces, is_path, suggest_space
 from tuner.space.file_format import Flag, make_schema, one_of, read_as
 from tuner.space.problems import Refused, quote, suggest

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 from tuner.hosts.load_places import LOCAL
 from tuner.optimize.catalogue import DEFAULT_OPTIMIZER
 from tuner.ports import H2, HTTP1, TLS, LoadShape, RequestKind, Scalar
-from tuner.records.blend import Across, Blend
-from tuner.records.hosts import AcrossHosts, Hosts
+from tuner.records.blend import Across, AcrossHosts, Blend, Hosts
 from tuner.space.yaml_text import Document
 from tuner.study.backend import BackendSettings
 from tuner.study.databases.storage_url import sqlite_url

@@ -29,8 +29,7 @@ from tuner.records.as_json import (
     window_key,
     window_to_json,
 )
-from tuner.records.blend import Blend
-from tuner.records.hosts import Hosts
+from tuner.records.blend import Blend, Hosts
 from tuner.records.machines import describe_differing, find_differing
 from tuner.study.databases.database import translated
 from tuner.study.databases.foreign import understood

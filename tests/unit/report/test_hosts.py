@@ -10,7 +10,7 @@ from tests.unit.campaign.test_across_hosts import NAMES, PLAN, hosts
 from tests.unit.simulated_hosts import play, write_targets
 from tests.unit.statistics.test_interaction import NAMES as WEBS
 from tests.unit.statistics.test_interaction import SPACE, measured
-from tuner.records.hosts import AcrossHosts, Hosts
+from tuner.records.blend import AcrossHosts, Hosts
 from tuner.report.page import render_report
 from tuner.report.reasons import explain_gain, explain_spoiled
 from tuner.report.rows import host_rows

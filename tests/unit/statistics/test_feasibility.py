@@ -10,7 +10,7 @@ from tests.unit.starts import DEFAULT, config_of, control, failed, start, window
 from tuner.measure.rounds import join
 from tuner.ports import Config
 from tuner.records import Role, Start, State
-from tuner.records.hosts import AcrossHosts, Hosts
+from tuner.records.blend import AcrossHosts, Hosts
 from tuner.statistics.feasibility import EVERY_START, Feasibility, judge_feasibility
 from tuner.study.objective import Constraint
 

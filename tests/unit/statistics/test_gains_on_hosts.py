@@ -7,7 +7,7 @@ import pytest
 
 from tests.unit.statistics.made_starts import make_start
 from tuner.records import Role
-from tuner.records.hosts import AcrossHosts
+from tuner.records.blend import AcrossHosts
 from tuner.statistics.confirmation.paired_gain import judge_hosts
 
 

@@ -10,7 +10,7 @@ from tests.unit.statistics.test_posterior import CACHED, COPIED, DEFAULT, SPACE,
 from tuner.optimize.encoding import Encoding
 from tuner.optimize.replay import shared
 from tuner.records import State
-from tuner.records.hosts import AcrossHosts, Hosts
+from tuner.records.blend import AcrossHosts, Hosts
 from tuner.statistics.interaction import USUAL_SD, Effect, Interaction, estimate_sd
 from tuner.statistics.observations import Observations, encode
 from tuner.statistics.posterior import Posterior

@@ -13,8 +13,7 @@ from tuner.campaign.stages.fixed_rate import read_latency
 from tuner.campaign.stages.other_loads import read_other_loads
 from tuner.errors import UsageError
 from tuner.records import Metric, Situation
-from tuner.records.blend import Across, Blend
-from tuner.records.hosts import AcrossHosts, Hosts
+from tuner.records.blend import Across, AcrossHosts, Blend, Hosts
 from tuner.study import facts
 from tuner.study.databases.storage_url import sqlite_url
 from tuner.study.facts import Confirmation, Meeting, Refusal

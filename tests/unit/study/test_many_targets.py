@@ -4,7 +4,7 @@ import pytest
 
 from tests.unit.simulation import space_of
 from tuner.errors import UsageError
-from tuner.records.hosts import AcrossHosts, Hosts
+from tuner.records.blend import AcrossHosts, Hosts
 from tuner.study import load_study
 from tuner.study.file import choose_target, for_each_target
 

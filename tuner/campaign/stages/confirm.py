@@ -10,10 +10,15 @@ from tuner.campaign.schedule import WRAP_UP_S
 from tuner.errors import TooNoisy
 from tuner.ports import Config
 from tuner.records import Role, Start
-from tuner.records.hosts import Hosts
+from tuner.records.blend import Hosts
 from tuner.statistics.age import find_age
-from tuner.statistics.confirmation.paired_gain import Gain, judge_hosts, judge_starts, needs_extension
-from tuner.statistics.confirmation.tail import compare_tails
+from tuner.statistics.confirmation.paired_gain import (
+    Gain,
+    compare_tails,
+    judge_hosts,
+    judge_starts,
+    needs_extension,
+)
 from tuner.statistics.feasibility import GOODPUT_RPS, Assessment, Feasibility, judge_feasibility
 from tuner.statistics.posterior import estimate_gain
 from tuner.statistics.ranking import DEFAULT_ARM, WINNER_ARM

@@ -16,7 +16,7 @@ from tuner.campaign.pairs import Pairing, are_whole, measure_on_hosts, on_each_h
 from tuner.measure.situations import WARM_UP_S, choose_situations, name_settling
 from tuner.ports import Config
 from tuner.records import Role, Situation, Start, State, Window
-from tuner.records.hosts import Hosts
+from tuner.records.blend import Hosts
 from tuner.statistics.confirmation.other_loads import (
     OUTAGE_SHARE,
     OtherLoads,

@@ -22,8 +22,7 @@ from tuner.space import Preset, Space
 from tuner.space.problems import suggest
 from tuner.statistics.age import find_age
 from tuner.statistics.arms.faults import count_whole_blocks
-from tuner.statistics.confirmation.paired_gain import ALPHA, Gain, judge_starts, pair_order
-from tuner.statistics.confirmation.tail import compare_tails
+from tuner.statistics.confirmation.paired_gain import ALPHA, Gain, compare_tails, judge_starts, pair_order
 from tuner.statistics.ranking import DEFAULT_ARM, WINNER_ARM
 from tuner.study import Study
 from tuner.study.facts import BLEND, CONFIRMATION, METRIC, MOVED_LOAD

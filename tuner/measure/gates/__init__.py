@@ -8,9 +8,8 @@ from collections.abc import Callable
 
 from tuner.measure.gates import host as host_gates
 from tuner.measure.gates import load as load_gates
-from tuner.measure.gates.facts import HEALTHY, ControlFacts, WindowFacts
+from tuner.measure.gates.facts import HEALTHY, ControlFacts, Thresholds, WindowFacts
 from tuner.measure.gates.retries import Noisy, RetryBudget
-from tuner.measure.gates.thresholds import Thresholds
 from tuner.records import Verdict
 
 __all__ = [

@@ -5,8 +5,7 @@ from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from tuner.measure.gates.facts import percent
-from tuner.measure.gates.thresholds import DEFAULTS, Thresholds
+from tuner.measure.gates.facts import DEFAULTS, Thresholds, percent
 from tuner.records import Blame, Verdict
 
 NOISY = "host: too noisy"

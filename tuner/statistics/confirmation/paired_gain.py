@@ -35,9 +35,9 @@ from scipy.special import ndtr, stdtrit
 
 from tuner.errors import UsageError
 from tuner.records import Metric, Start, name_loads, under_load
-from tuner.records.blend import Across, Blend
-from tuner.records.hosts import AcrossHosts
+from tuner.records.blend import Across, AcrossHosts, Blend
 from tuner.statistics.age import Age
+from tuner.study.objective import METRICS
 
 Verdict = Literal["improved", "bears the load", "no worse", "not proven", "worse", "overfitted", "infeasible"]
 CLAIMS: tuple[Verdict, ...] = ("worse", "not proven", "no worse", "improved")
@@ -337,3 +337,22 @@ def _walsh_median(values: NDArray[np.float64]) -> float:
     """Return the median of the means of all pairs of values, each with itself too (Hodges & Lehmann 1963)."""
     first, second = np.triu_indices(len(values))
     return float(np.median((values[first] + values[second]) / 2))
+
+
+P99_MS = "latency_p99_ms"
+
+
+def compare_tails(first: Sequence[Start], second: Sequence[Start]) -> Gain | None:
+    """Return p99 of the second side over that of the first; None where one is unknown, or loads are several.
+
+    Args:
+        first: starts of one configuration, of the default in a confirmation.
+        second: those of the other, each of the same pair as the start at its place in `first`.
+    """
+    logs = []
+    for sides in zip(first, second, strict=True):
+        before, after = (METRICS[P99_MS](start) for start in sides)
+        if not before or not after:
+            return None
+        logs.append((math.log(before), math.log(after)))
+    return judge_pairs(logs) if len(logs) >= MIN_PAIRS and not name_loads(first) else None

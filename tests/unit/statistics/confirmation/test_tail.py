@@ -7,7 +7,7 @@ import pytest
 from tests.unit.statistics.made_starts import make_start
 from tuner.ports import Latency
 from tuner.records import Start
-from tuner.statistics.confirmation.tail import compare_tails
+from tuner.statistics.confirmation.paired_gain import compare_tails
 
 
 def at_p99(p99_ms: float | None) -> Start:
