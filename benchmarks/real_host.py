@@ -16,7 +16,7 @@ from tuner import Study, load_study, read, run
 from tuner.campaign.campaign import calibrate
 from tuner.campaign.experiment import Experiment
 from tuner.campaign.prepare import prepare
-from tuner.campaign.progress import Silence
+from tuner.campaign.progress import NullProgress
 from tuner.campaign.stages.confirm import confirm, read_gain
 from tuner.optimize.catalogue import make_optimizer
 from tuner.records import Blame, Start, Window
@@ -65,7 +65,7 @@ def confirm_itself(settings: Study) -> tuple[Gain, Sequence[Start]]:
     storage.claim(setup.fingerprint, definition=settings.definition(setup.space))
     optimizer = make_optimizer(settings.optimizer, setup.space.encode(setup.space.default()))
     plan = PRESETS["quick"].fit(minutes=ITSELF_MINUTES, trials=None)
-    campaign = Experiment(setup, plan, storage, optimizer, Silence(), session="itself")
+    campaign = Experiment(setup, plan, storage, optimizer, NullProgress(), session="itself")
     calibrate(campaign)
     confirm(campaign, campaign.default)
     gain = read_gain(storage, campaign.starts, campaign.default, settings.constraints)

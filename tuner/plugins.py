@@ -23,7 +23,7 @@ SPACES = "tuner.spaces"
 """Group of the entry points that name search spaces."""
 
 
-class Kind(StrEnum):
+class AdapterKind(StrEnum):
     """Which port an adapter fits."""
 
     HOST = "host"
@@ -42,7 +42,7 @@ class Adapter:
     """One adapter as it is registered."""
 
     name: str
-    kind: Kind
+    kind: AdapterKind
     summary: str
     """First line of its docstring, or why it cannot be loaded."""
     package: str
@@ -59,9 +59,9 @@ def make_host(name: str) -> Host:
     Raises UsageError for an unknown adapter, or for an URL that the adapter refuses.
     """
     scheme, is_url, _ = name.partition("://")
-    if not is_url and scheme not in adapter_names(Kind.HOST):
+    if not is_url and scheme not in adapter_names(AdapterKind.HOST):
         raise UsageError(f"host: {name!r} is no host. Write local, or ssh://user@host:port.")
-    make = _load(_find(Kind.HOST, scheme))
+    make = _load(_find(AdapterKind.HOST, scheme))
     try:
         return cast("Host", make(name) if is_url else make())
     except TypeError as error:
@@ -75,12 +75,12 @@ def make_server(name: str, **options: object) -> Server:
 
     Raises UsageError for an unknown name, or for options that it does not take.
     """
-    return cast("Server", _make(Kind.SERVER, name, options, key="servers", remedy="Leave them out."))
+    return cast("Server", _make(AdapterKind.SERVER, name, options, key="servers", remedy="Leave them out."))
 
 
 def denied_settings(server: str) -> tuple[str, ...]:
     """Return the patterns of settings that the adapter of a server denies; none where there is no adapter."""
-    if server not in adapter_names(Kind.SERVER):
+    if server not in adapter_names(AdapterKind.SERVER):
         return ()
     adapter = make_server(server)
     try:
@@ -113,7 +113,7 @@ def make_installed_server(name: str) -> InstalledServer:
 
 def make_backend(name: str) -> Backend:
     """Make the application of that name. Raises UsageError for an unknown one."""
-    return cast("Backend", _load(_find(Kind.BACKEND, name))())
+    return cast("Backend", _load(_find(AdapterKind.BACKEND, name))())
 
 
 def make_load_generator(name: str, **options: object) -> LoadGenerator:
@@ -121,7 +121,7 @@ def make_load_generator(name: str, **options: object) -> LoadGenerator:
 
     Raises UsageError for an unknown name, or for options that it does not take.
     """
-    generator = _make(Kind.LOAD_GENERATOR, name, options, key="load.generator", remedy="Correct them.")
+    generator = _make(AdapterKind.LOAD_GENERATOR, name, options, key="load.generator", remedy="Correct them.")
     return cast("LoadGenerator", generator)
 
 
@@ -130,7 +130,7 @@ def make_rate_generator() -> LoadGenerator | None:
 
     It keeps a rate over kept connections and logs every response, so that response times can be compared.
     """
-    for point in sorted(_points(Kind.LOAD_GENERATOR), key=lambda point: point.name):
+    for point in sorted(_points(AdapterKind.LOAD_GENERATOR), key=lambda point: point.name):
         with suppress(UsageError):
             if getattr(_load(point), "logs_at_rate", False):
                 return make_load_generator(point.name)
@@ -142,16 +142,16 @@ def load_generator_speaks(name: str) -> str:
 
     Raises UsageError for an unknown one.
     """
-    return str(getattr(_load(_find(Kind.LOAD_GENERATOR, name)), "speaks", HTTP))
+    return str(getattr(_load(_find(AdapterKind.LOAD_GENERATOR, name)), "speaks", HTTP))
 
 
 def generators_of(protocol: str) -> tuple[str, ...]:
     """Return the names of the load generators that speak a protocol."""
-    names = adapter_names(Kind.LOAD_GENERATOR)
+    names = adapter_names(AdapterKind.LOAD_GENERATOR)
     return tuple(name for name in names if load_generator_speaks(name) == protocol)
 
 
-def adapter_names(kind: Kind) -> tuple[str, ...]:
+def adapter_names(kind: AdapterKind) -> tuple[str, ...]:
     """Return the names of all adapters of a kind. Raises UsageError when tuner is not installed."""
     return tuple(sorted({point.name for point in _points(kind)}))
 
@@ -160,7 +160,7 @@ def list_adapters() -> tuple[Adapter, ...]:
     """Describe every adapter, kind by kind; one that cannot be loaded says why and hides no other."""
     return tuple(
         _describe(kind, point)
-        for kind in Kind
+        for kind in AdapterKind
         for point in sorted(_points(kind), key=lambda point: (point.name, point.value))
     )
 
@@ -183,13 +183,13 @@ def read_foreign_space(point: EntryPoint, *, most_bytes: int) -> bytes:
         ) from error
 
 
-@lru_cache(maxsize=len(Kind) + 1)
+@lru_cache(maxsize=len(AdapterKind) + 1)
 def _registered(group: str, path: tuple[str, ...]) -> tuple[EntryPoint, ...]:  # noqa: ARG001 - searched
     """Return what all packages register; read once, as their files are many."""
     return tuple(entry_points(group=group))
 
 
-def _points(kind: Kind) -> tuple[EntryPoint, ...]:
+def _points(kind: AdapterKind) -> tuple[EntryPoint, ...]:
     found = _registered(kind.group, tuple(sys.path))
     if found:
         return found
@@ -206,7 +206,7 @@ def _points(kind: Kind) -> tuple[EntryPoint, ...]:
     )
 
 
-def _find(kind: Kind, name: str) -> EntryPoint:
+def _find(kind: AdapterKind, name: str) -> EntryPoint:
     points = {point.value: point for point in _points(kind) if point.name == name}
     if len(points) == 1:
         return next(iter(points.values()))
@@ -218,12 +218,12 @@ def _find(kind: Kind, name: str) -> EntryPoint:
     there = adapter_names(kind)
     near = get_close_matches(name, there, n=1) or _find_by_title(kind, name)
     meant = f" Did you mean {near[0]}?" if near else ""
-    is_other = kind is Kind.SERVER and not near
+    is_other = kind is AdapterKind.SERVER and not near
     own = " For another one write a study of your own: tuner init command." if is_other else ""
     raise UsageError(f"{kind.value}: there is no {name!r}.{meant} Use one of: {', '.join(there)}.{own}")
 
 
-def _find_by_title(kind: Kind, name: str) -> list[str]:
+def _find_by_title(kind: AdapterKind, name: str) -> list[str]:
     """Return the adapters that have a word in their title: httpd is Apache."""
     described = (_describe(kind, point) for point in sorted(_points(kind), key=lambda each: each.name))
     return [each.name for each in described if name.lower() in each.summary.lower().rstrip(".").split()]
@@ -239,7 +239,7 @@ def _load(point: EntryPoint) -> Callable[..., object]:
         ) from error
 
 
-def _make(kind: Kind, name: str, options: Mapping[str, object], *, key: str, remedy: str) -> object:
+def _make(kind: AdapterKind, name: str, options: Mapping[str, object], *, key: str, remedy: str) -> object:
     """Make an adapter with options that its class takes; `key` and `remedy` are of the study file."""
     make = _load(_find(kind, name))
     try:
@@ -251,7 +251,7 @@ def _make(kind: Kind, name: str, options: Mapping[str, object], *, key: str, rem
         ) from error
 
 
-def _describe(kind: Kind, point: EntryPoint) -> Adapter:
+def _describe(kind: AdapterKind, point: EntryPoint) -> Adapter:
     package = ""
     try:
         loaded = _load(point)

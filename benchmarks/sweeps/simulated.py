@@ -29,7 +29,7 @@ from benchmarks.campaign.spaces import load_family
 from tests.unit.commands.simulated import hold
 from tests.unit.simulation import SimulatedStarter, make_setup, open_in_memory
 from tuner.campaign import interleaved
-from tuner.campaign.progress import Silence
+from tuner.campaign.progress import NullProgress
 from tuner.commands.contests.sweep import measure_sweep
 from tuner.commands.contests.sweep_plan import plan_sweep
 from tuner.space import Space
@@ -98,7 +98,7 @@ def play(number: int, minutes: float) -> Swept | None:
         interleaved.time = host.clock  # type: ignore[assignment]
         begun_s = host.clock.monotonic()
         measured = measure_sweep(
-            setup, planned, storage, PRESETS["quick"], minutes=minutes, progress=Silence()
+            setup, planned, storage, PRESETS["quick"], minutes=minutes, progress=NullProgress()
         )
         sweeping = judge_sweep(planned, measured.starts, settings.constraints, seed=settings.seed)
         return tell(server, sweeping, len(measured.starts), host.clock.monotonic() - begun_s)

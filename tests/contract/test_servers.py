@@ -4,7 +4,7 @@ import pytest
 
 from tests.installed import switch_mpm
 from tuner.adapters.hosts.local import LocalHost
-from tuner.plugins import Kind, adapter_names
+from tuner.plugins import AdapterKind, adapter_names
 from tuner.ports import Host, Sandbox
 from tuner.testing.servers import contract_of
 
@@ -50,4 +50,4 @@ def test_every_registered_server_is_among_them():
     applied = {*apaches, TestCaddy, TestH2o, TestHaproxy, TestNginx, TestPhpFpm, TestSysctl, TestSysfs}
 
     # What `command` is a study says: tests/integration/test_own_servers.py.
-    assert {each.name for each in applied} | {"command"} == set(adapter_names(Kind.SERVER))
+    assert {each.name for each in applied} | {"command"} == set(adapter_names(AdapterKind.SERVER))

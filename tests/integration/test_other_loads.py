@@ -7,7 +7,7 @@ import pytest
 
 from tuner.campaign.experiment import Experiment
 from tuner.campaign.prepare import prepare
-from tuner.campaign.progress import Silence
+from tuner.campaign.progress import NullProgress
 from tuner.campaign.stages.other_loads import meet_other_loads
 from tuner.measure import window
 from tuner.measure.situations import name_settling
@@ -44,7 +44,7 @@ def open_experiment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, study: str)
     storage = open_storage(settings.storage_url, settings.name)
     optimizer = make_optimizer("random", setup.space.encode(setup.space.default()))
     plan = replace(PRESETS["quick"], other_loads_s=20)
-    return Experiment(setup, plan, storage, optimizer, Silence(), session="one")
+    return Experiment(setup, plan, storage, optimizer, NullProgress(), session="one")
 
 
 @pytest.mark.alone

@@ -7,7 +7,7 @@ import pytest
 
 from tuner.errors import UsageError
 from tuner.plugins import (
-    Kind,
+    AdapterKind,
     adapter_names,
     list_adapters,
     make_host,
@@ -38,14 +38,16 @@ def test_built_in_adapters_are_found_by_name():
 def test_every_built_in_adapter_can_be_loaded_and_says_what_it_is():
     listed = [adapter for adapter in list_adapters() if adapter.distribution.startswith("servertuner ")]
 
-    assert {adapter.kind for adapter in listed} == set(Kind)
+    assert {adapter.kind for adapter in listed} == set(AdapterKind)
     for adapter in listed:
         assert "cannot be loaded" not in adapter.summary
         assert adapter.summary.endswith("."), f"{adapter.target}: {adapter.summary!r} is no sentence"
 
 
 def test_an_adapter_bears_the_name_that_it_is_registered_under():
-    assert {make_server(name).name for name in adapter_names(Kind.SERVER)} == set(adapter_names(Kind.SERVER))
+    assert {make_server(name).name for name in adapter_names(AdapterKind.SERVER)} == set(
+        adapter_names(AdapterKind.SERVER)
+    )
 
 
 @pytest.mark.parametrize(
@@ -55,7 +57,7 @@ def test_an_unknown_name_is_refused_with_the_nearest_and_what_is_there_always_in
     with pytest.raises(UsageError) as refusal:
         make_server(name)
 
-    names = ", ".join(adapter_names(Kind.SERVER))
+    names = ", ".join(adapter_names(AdapterKind.SERVER))
     own = "" if meant else " For another one write a study of your own: tuner init command."
     assert str(refusal.value) == f"server: there is no {name!r}.{meant} Use one of: {names}.{own}"
 

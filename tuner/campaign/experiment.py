@@ -194,7 +194,8 @@ class Experiment:
             spread=self.ranking().noise.sigma_window,
             control=self._control_facts(opening),
             # Where what bears the load is sought, the default need not.
-            bears_silence=opening.arm == DEFAULT_ARM and any(each.is_sought for each in constraints),
+            allow_no_response=opening.arm == DEFAULT_ARM
+            and any(each.default_may_fail for each in constraints),
         )
         self._plans = self.storage.plans()
         start = self._give_up(opening) or self.starter.make(

@@ -45,7 +45,7 @@ from tuner.errors import TargetError, UsageError
 from tuner.hosts.connection_room import UNBOUNDED, ConnectionRoom, add_rooms, find_room, read_ports
 from tuner.hosts.load_places import LOCAL
 from tuner.hosts.machine import Machine, read_machine
-from tuner.hosts.placement import Placement, apart, beside, place, read_cores
+from tuner.hosts.placement import Placement, co_located, place, read_cores, remote
 from tuner.measure.window import Load
 from tuner.ports import Facts, Host, Server
 from tuner.records import Fingerprint
@@ -183,8 +183,8 @@ def _make_sandbox_target(settings: Study, host: Host) -> Found[SandboxTarget]:
         # A new network namespace has other values than the host.
         machine = read_machine(sandbox)
         facts = {name: server.detect(sandbox) for name, server in servers.items()}
-    beside = find_application(settings)
-    all_facts = facts | {name: each.detect(host) for name, each in beside.items()}
+    application = find_application(settings)
+    all_facts = facts | {name: each.detect(host) for name, each in application.items()}
     chain = link_servers(settings, all_facts)
     require_offer(settings, chain.front, all_facts[chain.front])
     backends = chain.protocols(all_facts)
@@ -196,7 +196,7 @@ def _make_sandbox_target(settings: Study, host: Host) -> Found[SandboxTarget]:
         items = (*space.parameters, *space.derived)
         own.refuse_unknown([each.name for each in items if each.server == name])
     target = SandboxTarget(
-        host=host, servers={**servers, **beside}, facts=all_facts, content=content, chain=chain,
+        host=host, servers={**servers, **application}, facts=all_facts, content=content, chain=chain,
         split=partial(split_packaged, space, find_packaged(chain, space, facts_from_json(space_facts))),
         placement=placement, manner=manner_of(settings.load), has_tls=settings.load.tls,
         page=expect_page(settings.load, settings.load.path, content),
@@ -245,7 +245,7 @@ def find_target(
     facts = {each.name: each.installation.facts for each in servers}
     is_beside = settings.target.host in settings.load.hosts
     allowed = machine.allowed
-    placement = beside(allowed, read_cores(host, allowed)) if is_beside else apart(allowed)
+    placement = co_located(allowed, read_cores(host, allowed)) if is_beside else remote(allowed)
     space, space_facts = _load_space(
         settings, host, machine, facts, loopback=is_beside, page_bytes=load.pages[0].kind.body_bytes,
     )  # fmt: skip

@@ -50,7 +50,7 @@ class Progress(Protocol):
         """The rest of the run will take about this long."""
 
 
-class Silence:
+class NullProgress:
     """Ignores everything."""
 
     def stage(self, name: str, done: int, total: int) -> None: ...

@@ -176,7 +176,7 @@ def _slacks_of_default(experiment: Experiment) -> dict[str, float]:
     kept = dict.fromkeys((STARTED, *map(str, experiment.setup.settings.constraints)), -1.0)
     controls = experiment.controls()
     for each in experiment.setup.settings.constraints:
-        if each.is_sought and controls:
+        if each.default_may_fail and controls:
             kept[str(each)] = fmean(each.slack(control, ()) for control in controls)
     return kept
 

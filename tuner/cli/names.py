@@ -29,17 +29,17 @@ def _completes(find: Callable[[dict[str, Any]], Iterable[str]]) -> Completer:
 @_completes
 def servers(_: dict[str, Any]) -> Iterable[str]:
     """Return the servers that a study may tune."""
-    from tuner.plugins import Kind, adapter_names
+    from tuner.plugins import AdapterKind, adapter_names
 
-    return adapter_names(Kind.SERVER)
+    return adapter_names(AdapterKind.SERVER)
 
 
 @_completes
 def backends(_: dict[str, Any]) -> Iterable[str]:
     """Return what may stand behind a server."""
-    from tuner.plugins import Kind, adapter_names
+    from tuner.plugins import AdapterKind, adapter_names
 
-    return (*adapter_names(Kind.SERVER), *adapter_names(Kind.BACKEND))
+    return (*adapter_names(AdapterKind.SERVER), *adapter_names(AdapterKind.BACKEND))
 
 
 @_completes

@@ -40,7 +40,7 @@ from tuner.errors import TooNoisy, UsageError
 
 if TYPE_CHECKING:
     from tuner.commands.outputs import Results
-    from tuner.commands.session import Ahead, Reading
+    from tuner.commands.session import Reading, RunForecast
     from tuner.report.summary import Summary
 
 
@@ -156,7 +156,7 @@ def run(
     sys.exit(verdict_code(reading.summary))
 
 
-def describe_ahead(study: Path, ahead: "Ahead") -> str:
+def describe_ahead(study: Path, ahead: "RunForecast") -> str:
     """Return what a run says first: for how long it will run, and what can be done about that."""
     from tuner.report.wording import say_duration
 

@@ -4,7 +4,7 @@ import multiprocessing
 from importlib import import_module
 from types import ModuleType
 
-from tuner.campaign.progress import Progress, Silence
+from tuner.campaign.progress import NullProgress, Progress
 from tuner.commands import session
 from tuner.commands.session import Reading
 from tuner.errors import TargetError, UsageError
@@ -53,7 +53,7 @@ def run(
     with locked(settings), signals_interrupt():
         if not session.has_verdict(session.open_begun(settings)):
             request = control.Request(
-                settings=settings, progress=progress or Silence(), preset=preset, minutes=minutes,
+                settings=settings, progress=progress or NullProgress(), preset=preset, minutes=minutes,
                 trials=trials,
             )  # fmt: skip
             control.control(request, scheduler)

@@ -64,7 +64,7 @@ def packages_to_tune() -> tuple[str, ...]:
 
 def find_page(host: Host) -> str | None:
     """Return the URL of a page that an installed, running server answers with; None where none does."""
-    for name in plugins.adapter_names(plugins.Kind.SERVER):
+    for name in plugins.adapter_names(plugins.AdapterKind.SERVER):
         installation = _find_running(host, name)
         if installation is not None and installation.port is not None:
             url = f"http://127.0.0.1:{installation.port}/"
@@ -105,7 +105,7 @@ def is_installed(host: Host, generator: str) -> bool:
 def _tunable() -> Iterator[str]:
     """Yield the servers that are programs of a package and have a space."""
     with_space = {row["server"] for row in describe_spaces()}
-    for name in plugins.adapter_names(plugins.Kind.SERVER):
+    for name in plugins.adapter_names(plugins.AdapterKind.SERVER):
         if name in with_space and plugins.make_server(name).package:
             yield name
 

@@ -123,7 +123,7 @@ class Findings:
         )  # fmt: skip
         for each in self.setup.settings.constraints:
             is_above = self.window.is_valid and each.slack(control, ()) > 0
-            if is_above and each.is_sought:
+            if is_above and each.default_may_fail:
                 yield f"constraint {each}: the default breaks it, and the run looks for what keeps it"
             elif is_above:
                 yield (
@@ -388,7 +388,7 @@ def refuse_failures(settings: Study, window: Window, *, expected: str) -> None:
 
     A study that looks for what fails less can be based on any. `expected` says which answer is right.
     """
-    seeks = any(each.metric == FAILURE_RATE and each.is_sought for each in settings.constraints)
+    seeks = any(each.metric == FAILURE_RATE and each.default_may_fail for each in settings.constraints)
     if _worst_failure_rate(window) > MOST_FAILURES and not seeks:
         failed, asked = window.failures.total, window.correct + window.failures.total
         raise TargetError(

@@ -8,7 +8,7 @@ from tuner import __version__
 from tuner.campaign.campaign import run_campaign
 from tuner.campaign.experiment import Experiment
 from tuner.campaign.prepare import Setup, prepare
-from tuner.campaign.progress import Progress, Silence
+from tuner.campaign.progress import NullProgress, Progress
 from tuner.campaign.start_runner import name_session
 from tuner.campaign.warm_start import read_earlier
 from tuner.corpus.collect import describe_surroundings
@@ -50,7 +50,7 @@ class Reading:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ahead:
+class RunForecast:
     """What a run will do."""
 
     preset: str
@@ -82,7 +82,7 @@ def run(
         UsageError: the study, or what belongs to it, is wrong.
         TargetError: the machine cannot run it, or another tuner is at work on it.
     """
-    progress = progress or Silence()
+    progress = progress or NullProgress()
     with locked(settings), signals_interrupt():
         study = take_up(prepare(settings), preset=preset, minutes=minutes, trials=trials)
         setup, storage = study.setup, study.storage
@@ -216,7 +216,7 @@ def _make_optimizer(settings: Study, setup: Setup) -> Optimizer:
 
 def look_ahead(
     settings: Study, *, preset: str | None = None, minutes: float | None = None, trials: int | None = None
-) -> Ahead | None:
+) -> RunForecast | None:
     """Return what a run will do; None when the study has its verdict.
 
     Args:
@@ -239,7 +239,7 @@ def look_ahead(
         return None
     name = settle_preset(settings, begun, preset)
     plan = settle_plan(settings, begun, preset=name, minutes=minutes, trials=trials)
-    return Ahead(preset=name, minutes=plan.minutes, is_begun=begun is not None)
+    return RunForecast(preset=name, minutes=plan.minutes, is_begun=begun is not None)
 
 
 def _refuse_edited(settings: Study, begun: Storage) -> None:

@@ -247,7 +247,7 @@ def _keeps_connections(behind: _Behind, facts: Facts) -> bool:
 
 def _find_backend(host: Host, server: str, facts: Facts, backend: str) -> _Behind:
     """Return what a study says of a backend. Raises UsageError for one that the server cannot ask."""
-    applications = plugins.adapter_names(plugins.Kind.BACKEND)
+    applications = plugins.adapter_names(plugins.AdapterKind.BACKEND)
     speaks = _find_protocol(host, backend, applications)
     if speaks not in facts.passes_to:
         how = f" ({speaks})" if speaks else ", which answers no requests"
@@ -266,7 +266,7 @@ def _find_protocol(host: Host, backend: str, applications: Collection[str]) -> s
     """Return the protocol in which a backend is asked; empty when it answers nothing."""
     if backend in applications:
         return plugins.make_backend(backend).speaks
-    servers = plugins.adapter_names(plugins.Kind.SERVER)
+    servers = plugins.adapter_names(plugins.AdapterKind.SERVER)
     if backend in servers:
         facts = plugins.make_private_server(backend).detect(host)
         return "" if facts.port is None else facts.speaks
@@ -317,7 +317,7 @@ def _propose_load(host: Host, adapter: Server, url: str | None) -> ProposedLoad:
 def _find_serving(host: Host, tuned: str, asked: Facts) -> tuple[str, Facts]:
     """Return an installed server that answers requests meanwhile, before the tuned one or behind it."""
     packages: list[str] = []
-    for name in plugins.adapter_names(plugins.Kind.SERVER):
+    for name in plugins.adapter_names(plugins.AdapterKind.SERVER):
         adapter = plugins.make_server(name)
         packages += [adapter.package] if adapter.package and isinstance(adapter, PrivateServer) else []
         try:

@@ -159,7 +159,7 @@ def _find_fronts(host: Host, requests: Sequence[SentRequest]) -> Iterator[Instal
     They are asked without root: nobody has allowed that for a server that is not tuned.
     """
     host = RootCommandRecorder(host)
-    for name in plugins.adapter_names(plugins.Kind.SERVER):
+    for name in plugins.adapter_names(plugins.AdapterKind.SERVER):
         with suppress(TargetError, UsageError):  # it is not installed, or not to be read
             adapter = plugins.make_server(name)
             if isinstance(adapter, SiteServer):

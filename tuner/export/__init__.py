@@ -20,7 +20,7 @@ from tuner.export.listing import export_listing
 from tuner.export.rendered import Rendered, render_both
 from tuner.export.rewritten import Rewritten, export_rewritten
 from tuner.export.stored import differences_from_json, differences_to_json
-from tuner.plugins import Kind, adapter_names
+from tuner.plugins import AdapterKind, adapter_names
 from tuner.report.summary import Summary
 
 __all__ = [
@@ -122,7 +122,7 @@ def formats_of(rendered: Mapping[str, Rendered | Rewritten]) -> tuple[str, ...]:
 
 def all_formats() -> tuple[str, ...]:
     """Return the names of all formats: of servers, json, and those that know no server."""
-    return (*adapter_names(Kind.SERVER), JSON, *FORMATS)
+    return (*adapter_names(AdapterKind.SERVER), JSON, *FORMATS)
 
 
 def refuse_unknown_format(name: str) -> None:

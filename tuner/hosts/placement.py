@@ -55,7 +55,7 @@ def place(
     return Placement(server_cpus=server, generator_cpus=generator, note=note)
 
 
-def beside(allowed: Collection[int], cores: Sequence[CpuSet] = ()) -> Placement:
+def co_located(allowed: Collection[int], cores: Sequence[CpuSet] = ()) -> Placement:
     """Return the generator CPUs of the machine whose installed servers run wherever the kernel puts them."""
     divided = place(allowed, cores)
     return Placement(
@@ -64,7 +64,7 @@ def beside(allowed: Collection[int], cores: Sequence[CpuSet] = ()) -> Placement:
     )  # fmt: skip
 
 
-def apart(target: Collection[int]) -> Placement:
+def remote(target: Collection[int]) -> Placement:
     """Return the placement of a server that has its machine for itself; load hosts place their generators."""
     return Placement(
         server_cpus=frozenset(target), generator_cpus=frozenset(), is_co_located=False,

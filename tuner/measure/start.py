@@ -33,7 +33,7 @@ class Judges:
     """Standard deviation of the logarithm of one window, as known so far: what steadiness is held against."""
     control: ControlFacts = HEALTHY
     """What the default showed, for the validity gates."""
-    bears_silence: bool = False
+    allow_no_response: bool = False
     """Whether a window in which nothing is served is a measurement, and not the end of the start."""
 
 
@@ -86,7 +86,7 @@ def measure_start(
     valid: list[Window] = []
     while len(valid) < most:
         window = _window_with_retries(
-            measure_counted, plan.window_s, retries, keep, bears_silence=judges.bears_silence
+            measure_counted, plan.window_s, retries, keep, allow_no_response=judges.allow_no_response
         )
         if not window.is_valid:
             break
@@ -104,7 +104,7 @@ def _window_with_retries(
     retries: RetryBudget,
     keep: Callable[[Window], None],
     *,
-    bears_silence: bool,
+    allow_no_response: bool,
 ) -> Window:
     """Run one window, again while the environment spoils it; the last try is given back.
 
@@ -119,7 +119,7 @@ def _window_with_retries(
         if not retries.allows_another(window.verdicts, at_s=time.monotonic()):
             break
     for verdict in window.verdicts:
-        if verdict.gate == Gate.GENERATOR and verdict.blame is Blame.CONFIGURATION and not bears_silence:
+        if verdict.gate == Gate.GENERATOR and verdict.blame is Blame.CONFIGURATION and not allow_no_response:
             raise LoadFailed(verdict.reason)
     return window
 
@@ -199,7 +199,7 @@ def _window(
     window = run(deployment, load, duration_s, problems_before=problems_before, control=judges.control)
     deployment.check_alive()
     if window.correct == 0 and not (
-        judges.bears_silence or _generator_failed(window) or _was_replaced(window)
+        judges.allow_no_response or _generator_failed(window) or _was_replaced(window)
     ):
         said = "; ".join(verdict.reason for verdict in window.verdicts) or "nothing was answered."
         of_load = f" {load.name}" if load.name else ""

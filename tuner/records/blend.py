@@ -1,4 +1,4 @@
-"""How the loads of a study with several of them become one number."""
+"""How several loads of a study become one number, and the gains on several hosts."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

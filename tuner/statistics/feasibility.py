@@ -139,7 +139,7 @@ class Feasibility:
 
         Then it is no measure of what others have to serve: to serve few clients well is easy.
         """
-        sought = [each for each in self._constraints if each.is_sought]
+        sought = [each for each in self._constraints if each.default_may_fail]
         starts = self._rates.of(self._default).starts
         return bool(sought) and starts >= LEAST_RULING and self._joint(sought, self._default) < RULED_OUT
 
@@ -204,7 +204,7 @@ class Feasibility:
         """Return what is known of a configuration under the bounds that the default need not keep."""
         key = _key(config)
         rate = self._rates.of(key)
-        return tuple(self._assess(each, key, rate) for each in self._constraints if each.is_sought)
+        return tuple(self._assess(each, key, rate) for each in self._constraints if each.default_may_fail)
 
     def doubts(self, config: Config) -> tuple[Assessment, ...]:
         """Return what keeps a configuration from being shipped, the worst first; nothing when it may ship."""

@@ -39,12 +39,12 @@ class Constraint:
     metric: str
     limit: float | None
     """None: what the default has."""
-    is_sought: bool = False
+    default_may_fail: bool = False
     """Whether the default need not keep it: what is looked for is a configuration that does."""
 
     def __str__(self) -> str:
         bound = f"{self.metric} <= {RELATIVE if self.limit is None else format_number(self.limit)}"
-        return f"{bound} {UNLIKE_DEFAULT}" if self.is_sought else bound
+        return f"{bound} {UNLIKE_DEFAULT}" if self.default_may_fail else bound
 
     @property
     def tolerance(self) -> tuple[float, float]:
@@ -170,13 +170,13 @@ def parse_constraint(text: str, where: str) -> Constraint:
         raise UsageError(
             f"{where}: there is no metric {metric!r}. Did you mean {near[0]}? There are: {known}."
         )
-    is_sought = form["sought"] is not None
+    default_may_fail = form["sought"] is not None
     if form["limit"] == RELATIVE and form["unit"] is None:
-        if is_sought:
+        if default_may_fail:
             raise UsageError(f"{where}: {text!r} contradicts itself. Give a number for {UNLIKE_DEFAULT!r}.")
         return Constraint(metric=metric, limit=None)
     limit = _read_limit(metric, form["limit"], form["unit"], where)
-    return Constraint(metric=metric, limit=limit, is_sought=is_sought)
+    return Constraint(metric=metric, limit=limit, default_may_fail=default_may_fail)
 
 
 def _read_limit(metric: str, number: str, unit: str | None, where: str) -> float:

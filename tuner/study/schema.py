@@ -161,12 +161,14 @@ def _read_backend(given: object) -> BackendSettings:
 
 
 Server = Annotated[
-    str, BeforeValidator(read_text), Suggest(partial(plugins.adapter_names, plugins.Kind.SERVER))
+    str, BeforeValidator(read_text), Suggest(partial(plugins.adapter_names, plugins.AdapterKind.SERVER))
 ]
 Generator = Annotated[
-    str, BeforeValidator(read_text), Suggest(partial(plugins.adapter_names, plugins.Kind.LOAD_GENERATOR))
+    str,
+    BeforeValidator(read_text),
+    Suggest(partial(plugins.adapter_names, plugins.AdapterKind.LOAD_GENERATOR)),
 ]
-Application = Annotated[str, Suggest(partial(plugins.adapter_names, plugins.Kind.BACKEND))]
+Application = Annotated[str, Suggest(partial(plugins.adapter_names, plugins.AdapterKind.BACKEND))]
 SpaceName = Annotated[str, Suggest(available_spaces)]
 SitePath = Annotated[str, *read_as(read_path, _PATH)]
 Headers = Annotated[Mapping[str, str], *read_as(read_headers, _HEADERS)]

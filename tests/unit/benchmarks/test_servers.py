@@ -8,7 +8,7 @@ import pytest
 from benchmarks.servers.rows import ROWS, Row, choose_rows
 from benchmarks.servers.run import Result, nothing, read_summary, run_row
 from benchmarks.servers.table import write_table
-from tuner.plugins import Kind, adapter_names
+from tuner.plugins import AdapterKind, adapter_names
 from tuner.study import load_study
 
 ROW = Row(name="h2o", title="h2o", server="h2o")
@@ -23,7 +23,7 @@ IMPROVED = Result(
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
 def test_a_row_names_a_server_that_there_is_or_has_a_study_that_can_be_read(row):
     if row.server:
-        assert row.server in adapter_names(Kind.SERVER)
+        assert row.server in adapter_names(AdapterKind.SERVER)
     else:
         assert load_study(row.study).name == row.name
 

@@ -9,7 +9,7 @@ import pytest
 from tests.unit.commands.simulated import simulate
 from tests.unit.simulation import TUNED, SimulatedHost, make_setup, open_in_memory, space_of, write_study
 from tuner.campaign.interleaved import Interleaved, Treatment
-from tuner.campaign.progress import Silence
+from tuner.campaign.progress import NullProgress
 from tuner.records import Failure, Role
 from tuner.statistics.arms.faults import count_whole_blocks
 from tuner.study.presets import PRESETS
@@ -55,7 +55,7 @@ def make(tmp_path, monkeypatch, host, held):
                 "default": Treatment(setup=setup, config=default),
                 "cached": Treatment(setup=setup, config={**default, "open_file_cache": 2000}),
             },
-            storage=storage, plan=PRESETS["quick"], progress=Silence(), role=Role.CONTEST, choose=choose,
+            storage=storage, plan=PRESETS["quick"], progress=NullProgress(), role=Role.CONTEST, choose=choose,
             seed="seed", blocks=blocks, **given,
         )  # fmt: skip
 

@@ -7,7 +7,7 @@ from tests.unit.commands.test_session import open_begun_on_disk
 from tests.unit.simulated_study import FAILURES, make_summary
 from tests.unit.simulation import write_study
 from tuner.cli.study_commands import describe_ahead, explain, export, refuse_unmeasured, report, show
-from tuner.commands.session import Ahead
+from tuner.commands.session import RunForecast
 from tuner.errors import UsageError
 from tuner.records import State
 
@@ -37,10 +37,10 @@ def test_why_nothing_was_measured_is_said():
 @pytest.mark.parametrize(
     ("ahead", "said"),
     [
-        (Ahead(preset="standard", minutes=75, is_begun=False), "about 1 h 15 min. "),
-        (Ahead(preset="standard", minutes=75, is_begun=False), "Shorter: --preset quick."),
-        (Ahead(preset="quick", minutes=5, is_begun=False), "preset quick, about 5 min 00 s. "),
-        (Ahead(preset="standard", minutes=75, is_begun=True), "about 1 h 15 min in all. "),
+        (RunForecast(preset="standard", minutes=75, is_begun=False), "about 1 h 15 min. "),
+        (RunForecast(preset="standard", minutes=75, is_begun=False), "Shorter: --preset quick."),
+        (RunForecast(preset="quick", minutes=5, is_begun=False), "preset quick, about 5 min 00 s. "),
+        (RunForecast(preset="standard", minutes=75, is_begun=True), "about 1 h 15 min in all. "),
     ],
 )
 def test_how_long_a_run_takes_is_said_first(ahead, said):

@@ -9,7 +9,7 @@ from tests.unit.simulation import SimulatedHost, make_setup, open_in_memory, spa
 from tests.unit.space.samples import HOST
 from tests.unit.starts import DEFAULT, SPACE, window
 from tuner.commands.contests.compare import resolve
-from tuner.commands.session import Ahead, as_begun, look_ahead, read, settle_plan, settle_preset
+from tuner.commands.session import RunForecast, as_begun, look_ahead, read, settle_plan, settle_preset
 from tuner.errors import UsageError
 from tuner.records import Role
 from tuner.space import Preset, SpaceFacts, facts_to_json, load_space
@@ -80,12 +80,14 @@ def test_a_study_is_finished_once_it_has_its_verdict(settings):
 
 
 def test_what_lies_ahead_is_the_preset_and_its_time_or_what_was_asked(settings):
-    assert look_ahead(settings) == Ahead(preset="quick", minutes=5, is_begun=False)
-    assert look_ahead(settings, preset="standard") == Ahead(preset="standard", minutes=75, is_begun=False)
+    assert look_ahead(settings) == RunForecast(preset="quick", minutes=5, is_begun=False)
+    assert look_ahead(settings, preset="standard") == RunForecast(
+        preset="standard", minutes=75, is_begun=False
+    )
     settings.folder.mkdir()
     open_storage(settings.storage_url, settings.name).remember(PRESET, "standard")
 
-    assert look_ahead(settings, minutes=12) == Ahead(preset="standard", minutes=12, is_begun=True)
+    assert look_ahead(settings, minutes=12) == RunForecast(preset="standard", minutes=12, is_begun=True)
     with pytest.raises(UsageError, match="began with the preset 'standard'"):
         look_ahead(settings, preset="quick")
 

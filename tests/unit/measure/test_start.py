@@ -214,7 +214,7 @@ def test_a_generator_that_always_hangs_is_a_failed_load_after_two_deadlines(benc
 def test_where_silence_is_borne_it_is_a_measurement(bench, silent):
     bench.script = scripted(FINE, silent)
 
-    measured = Measured(bench, judges=replace(NO_JUDGES, bears_silence=True))
+    measured = Measured(bench, judges=replace(NO_JUDGES, allow_no_response=True))
 
     valid = [window for window in measured.windows if window.is_valid]
     assert valid

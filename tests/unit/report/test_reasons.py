@@ -42,7 +42,7 @@ def test_a_proven_gain_needs_no_reason():
 
 
 def test_what_the_winner_keeps_and_the_default_breaks_is_said_beside_the_gain():
-    sought = (replace(FEW_FAILURES, is_sought=True),)
+    sought = (replace(FEW_FAILURES, default_may_fail=True),)
     starts = (
         *(control(number, windows=(window(6000, failed=2000),)) for number in range(3)),
         *(measured(number, CACHED, 0, 0) for number in range(3, 6)),

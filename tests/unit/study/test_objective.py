@@ -17,7 +17,7 @@ from tuner.study.objective import (
 )
 
 FEW_FAILURES = Constraint(metric="failure_rate", limit=0.001)
-SOUGHT = Constraint(metric="failure_rate", limit=0.001, is_sought=True)
+SOUGHT = Constraint(metric="failure_rate", limit=0.001, default_may_fail=True)
 QUICK = Constraint(metric="latency_p99_ms", limit=5.0)
 WHERE = "study.yaml:9: constraints[0]"
 

@@ -127,7 +127,7 @@ class Page(http.server.BaseHTTPRequestHandler):
         """Say nothing."""
 
 
-@pytest.mark.parametrize("server", sorted({*plugins.adapter_names(plugins.Kind.SERVER)} - {"command"}))
+@pytest.mark.parametrize("server", sorted({*plugins.adapter_names(plugins.AdapterKind.SERVER)} - {"command"}))
 def test_it_accepts_what_init_writes_for_each_server(tmp_path: Path, server: str, page: str):
     url = None if isinstance(plugins.make_server(server), PrivateServer) else page
 

@@ -8,7 +8,7 @@ from secrets import token_hex
 from tuner.campaign.interleaved import Interleaved, Treatment, open_beside
 from tuner.campaign.pairs import Pairing, read_pairs
 from tuner.campaign.prepare import Setup, prepare
-from tuner.campaign.progress import Progress, Silence
+from tuner.campaign.progress import NullProgress, Progress
 from tuner.campaign.start_runner import name_session
 from tuner.commands.session import read
 from tuner.errors import TargetError, UsageError
@@ -58,7 +58,7 @@ def compare(
         UsageError: there is no such configuration, or the study is wrong.
         TargetError: the machine cannot run it, or a side failed twice in a row.
     """
-    progress = progress or Silence()
+    progress = progress or NullProgress()
     with locked(settings), signals_interrupt():
         setup, maximized = prepare_as_begun(settings)
         sides = {"A": resolve(settings, setup, first), "B": resolve(settings, setup, second)}

@@ -5,7 +5,7 @@ from dataclasses import asdict
 
 from tuner.campaign.interleaved import Interleaved, Treatment, open_beside, start_s
 from tuner.campaign.prepare import Setup
-from tuner.campaign.progress import Progress, Silence
+from tuner.campaign.progress import NullProgress, Progress
 from tuner.commands.contests.compare import ComparedMetric, prepare_as_begun, resolve
 from tuner.errors import UsageError
 from tuner.interrupts import signals_interrupt
@@ -63,7 +63,7 @@ def compare_several(
         ]
         return hold_contest(
             ContestPlan(entrants=tuple(entrants)), {settings.name: setup}, maximized=maximized,
-            preset=preset or settings.preset, blocks=blocks, progress=progress or Silence(),
+            preset=preset or settings.preset, blocks=blocks, progress=progress or NullProgress(),
         )  # fmt: skip
 
 

@@ -13,7 +13,7 @@ from tuner.campaign.interleaved import (
     start_s,
 )
 from tuner.campaign.prepare import Setup
-from tuner.campaign.progress import Progress, Silence
+from tuner.campaign.progress import NullProgress, Progress
 from tuner.commands.contests.compare import prepare_as_begun, resolve
 from tuner.errors import UsageError
 from tuner.interrupts import signals_interrupt
@@ -69,7 +69,7 @@ def curve(
         UsageError: there is no such configuration, or more connections than there is room for.
         TargetError: the machine cannot run it.
     """
-    progress = progress or Silence()
+    progress = progress or NullProgress()
     name = preset or settings.preset
     with locked(settings), signals_interrupt():
         setup, _ = prepare_as_begun(settings)

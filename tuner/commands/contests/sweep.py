@@ -5,7 +5,7 @@ from dataclasses import asdict, replace
 
 from tuner.campaign.interleaved import Interleaved, Treatment, open_beside, refuse_too_little_time
 from tuner.campaign.prepare import Setup
-from tuner.campaign.progress import Progress, Silence
+from tuner.campaign.progress import NullProgress, Progress
 from tuner.commands.contests.compare import prepare_as_begun
 from tuner.commands.contests.sweep_plan import plan_sweep
 from tuner.errors import TargetError
@@ -59,7 +59,7 @@ def sweep(  # noqa: PLR0913 - given by name, and most are left out
         UsageError: there is no such parameter, or a value that is out of its range or that a rule forbids.
         TargetError: the machine cannot run it, or the control failed twice in a row.
     """
-    progress = progress or Silence()
+    progress = progress or NullProgress()
     name = preset or settings.preset
     with locked(settings), signals_interrupt():
         setup, maximized = prepare_as_begun(settings)

@@ -7,7 +7,7 @@ from dataclasses import replace
 from itertools import pairwise
 
 from tuner.campaign.prepare import Setup
-from tuner.campaign.progress import Progress, Silence
+from tuner.campaign.progress import NullProgress, Progress
 from tuner.commands.all_targets import run
 from tuner.commands.contests.compare import ComparedMetric, list_presets, prepare_as_begun
 from tuner.commands.contests.contest import expect_s, hold_contest, say_lacks
@@ -58,7 +58,7 @@ def versus(
         UsageError: the studies cannot be compared, or one of them is wrong.
         TargetError: the machine cannot run it, or another tuner is at work on one of them.
     """
-    progress = progress or Silence()
+    progress = progress or NullProgress()
     _refuse_twins(studies, least=1 if with_presets else 2)
     for each in studies:
         require_own(each.folder)

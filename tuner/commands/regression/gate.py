@@ -5,7 +5,7 @@ from contextlib import ExitStack
 from functools import partial
 
 from tuner.campaign.prepare import Setup
-from tuner.campaign.progress import Progress, Silence
+from tuner.campaign.progress import NullProgress, Progress
 from tuner.commands.contests.compare import (
     ComparedMetric,
     Comparing,
@@ -59,7 +59,7 @@ def gate(
         UsageError: there is no such configuration or margin, or the studies cannot be compared.
         TargetError: the machine cannot run it, is too noisy, or the baseline itself fails.
     """
-    progress, length = progress or Silence(), preset or settings.preset
+    progress, length = progress or NullProgress(), preset or settings.preset
     if not 0 <= margin <= MOST_MARGIN:
         raise UsageError(f"margin: {margin:g} is no share from 0 to {MOST_MARGIN:g}. Give 0.03 for 3 %.")
     looks = plan_looks(MOST_PAIRS[length] if pairs is None else pairs)

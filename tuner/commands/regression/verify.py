@@ -7,7 +7,7 @@ from functools import partial
 
 from tuner import plugins
 from tuner.campaign.prepare import Setup, find_target, take_fingerprint
-from tuner.campaign.progress import Progress, Silence
+from tuner.campaign.progress import NullProgress, Progress
 from tuner.commands.apply import settings_for
 from tuner.commands.contests.compare import ComparedMetric, Comparing, prepare_as_begun
 from tuner.commands.regression.in_force import (
@@ -77,7 +77,7 @@ def verify(
         TargetError: the host cannot be looked at, or cannot be measured on.
     """
     refuse_writable_study(reading.settings.path)
-    settings, gain, progress = reading.settings, reading.summary.gain, progress or Silence()
+    settings, gain, progress = reading.settings, reading.summary.gain, progress or NullProgress()
     if reading.summary.winner is None or gain is None:
         raise without_winner(reading.summary, "look for")
     if host is None and not settings.target.is_managed:

@@ -1,4 +1,4 @@
-"""Input of the validity gates, and their verdicts."""
+"""Input of the validity gates with its thresholds, and their verdicts."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
