@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from random import Random
 from statistics import median
+from typing import TypeVar
 
 from tuner.campaign.lost_starts import give_up, may_begin
 from tuner.campaign.prepare import Setup
@@ -22,14 +23,13 @@ from tuner.measure.start import NO_JUDGES, Judges
 from tuner.measure.window import Load
 from tuner.optimize.optimizer import Optimizer
 from tuner.ports import Clock
-from tuner.records import Metric, Role, Situation, Start, State, blended, measured_by
-from tuner.records.blend import Blend
+from tuner.records import Role, Situation, Start, State
 from tuner.statistics.control_level import Speedup
 from tuner.statistics.noise import detectable_gain
 from tuner.statistics.observations import LEARNS_FROM
 from tuner.statistics.ranking import DEFAULT_ARM, LIKELY, Entry, Ranking, as_controls, rank
 from tuner.statistics.steady import declines
-from tuner.study.facts import BLEND, CONFIRMATION, METRIC, MOVED_LOAD, OTHER_LOADS, PACE, MovedLoad, Pace
+from tuner.study.facts import CONFIRMATION, MOVED_LOAD, OTHER_LOADS, PACE, Fact, MovedLoad, Pace
 from tuner.study.presets import Plan
 from tuner.study.storage import Opening, Storage
 
@@ -46,6 +46,9 @@ LAG = 1.5
 """So many times as many starts may there be as when they were ranked, where decisions have to be quick."""
 LEADERS = 5
 """Configurations that are shown while a study runs."""
+
+
+T = TypeVar("T")
 
 
 class PlanChanged(Exception):
@@ -127,29 +130,15 @@ class Experiment:
         self._may_lag = False
         self.schedule = Schedule(self)
 
-    def maximize(self, metric: Metric) -> None:
-        """Compare by another metric from now on, what was measured so far included."""
-        self.storage.remember(METRIC, metric)
-        self.starts[:] = [measured_by(start, metric) for start in self.starts]
-        self.shared.ranked = None
+    def settle(self, fact: Fact[T], value: T) -> None:
+        """Settle by what starts are compared from now on, or under which load and for how long they are made.
 
-    def compare_loads(self, blend: Blend) -> None:
-        """Compare by several loads from now on, what was measured so far included."""
-        self.storage.remember(BLEND, blend)
-        self.starts[:] = [blended(start, blend) for start in self.starts]
-        self.shared.ranked = None
-
-    def move_load(self, moved: MovedLoad) -> None:
-        """Go on with the load generator in another place; what was measured so far was another load."""
-        self.storage.remember(MOVED_LOAD, moved)
-        self.storage.known.forget_before(moved.since)
-        self._follow()
-        self.shared.ranked = None
-
-    def set_pace(self, pace: Pace) -> None:
-        """Go on with longer windows; what was measured so far cannot be compared with them."""
-        self.storage.remember(PACE, pace)
-        self.storage.known.forget_before(pace.since)
+        What was measured under another load, or in shorter windows, cannot be compared with what follows.
+        """
+        self.storage.remember(fact, value)
+        if isinstance(value, MovedLoad | Pace):
+            self.storage.known.forget_before(value.since)
+        self.starts[:] = map(self.storage.judge, self.starts)
         self._follow()
         self.shared.ranked = None
 

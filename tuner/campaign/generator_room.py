@@ -30,7 +30,7 @@ def give_generator_room(experiment: Experiment) -> None:
     moved = _plan(experiment, found) if found.is_generator else None
     if moved is None:
         return
-    experiment.move_load(moved)
+    experiment.settle(MOVED_LOAD, moved)
     experiment.progress.note(
         f"{found}; it gets CPUs {', '.join(map(str, moved.generator_cpus))} and "
         f"{moved.threads} threads, the server the others, and the calibration begins anew"

@@ -11,7 +11,7 @@ from tuner.campaign.experiment import Experiment
 from tuner.errors import TargetError
 from tuner.records import Metric, Role, under_load
 from tuner.statistics.bottleneck import find_bottleneck
-from tuner.study.facts import METRIC
+from tuner.study.facts import BLEND, METRIC
 
 REMEDY = (
     "Give it more CPUs or threads (`load.threads`), load hosts of its own (`load.host`, for installed "
@@ -43,7 +43,7 @@ def settle_metric(experiment: Experiment) -> None:
             f"load: {found}: goodput can hardly grow, whatever the server does, and the CPU time of the "
             f"server, which could be compared instead, cannot be read. {REMEDY}."
         )
-    experiment.maximize(Metric.PER_CPU)
+    experiment.settle(METRIC, Metric.PER_CPU)
     experiment.progress.note(
         f"{found}: goodput can hardly grow, whatever the server does, so requests per CPU second of the "
         f"server are compared. {REMEDY} to compare goodput."
@@ -57,4 +57,4 @@ def _settle_levels(experiment: Experiment) -> None:
         return
     logs = {name: [under_load(each, name).log_goodput for each in controls] for name in blend.weights}
     levels = {name: fmean(log for log in seen if log is not None) for name, seen in logs.items()}
-    experiment.compare_loads(replace(blend, levels=levels))
+    experiment.settle(BLEND, replace(blend, levels=levels))

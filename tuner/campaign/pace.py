@@ -50,7 +50,7 @@ def settle_pace(experiment: Experiment) -> None:
         if not response_s:
             return
     since = max(start.number for start in (*experiment.starts, *experiment.pending)) + 1
-    experiment.set_pace(Pace(window_s=window_s, response_s=response_s, since=since))
+    experiment.settle(PACE, Pace(window_s=window_s, response_s=response_s, since=since))
     experiment.progress.note(f"{said}: each window lasts {window_s:.0f} s, and the calibration begins anew")
     trials = int(60 * experiment.plan.minutes / (TRIAL_WINDOWS * window_s))
     if trials < FEW_TRIALS:

@@ -294,11 +294,6 @@ def measured_by(start: Start, metric: Metric) -> Start:
     return replace(start, windows=tuple(replace(window, metric=metric) for window in start.windows))
 
 
-def blended(start: Start, blend: Blend) -> Start:
-    """Return a start of which counts what a study with several loads says."""
-    return replace(start, windows=tuple(replace(window, blend=blend) for window in start.windows))
-
-
 def under_load(start: Start, name: str) -> Start:
     """Return what a start gave under one of several loads, in those windows that count."""
     return replace(start, windows=tuple(window.parts[name] for window in start.valid_windows if window.parts))

@@ -19,7 +19,7 @@ from optuna.trial import FrozenTrial, TrialState, create_trial
 from tuner.errors import UsageError
 from tuner.optimize.optimizer import Point
 from tuner.ports import Clock, Config
-from tuner.records import Failure, Fingerprint, Metric, Role, Start, State, Window, blended, measured_by
+from tuner.records import Failure, Fingerprint, Metric, Role, Start, State, Window
 from tuner.records.as_json import (
     END,
     ending_to_json,
@@ -217,11 +217,11 @@ class Storage:
             self._read(trial) for trial in trials if is_start(trial.user_attrs) and trial.number >= since
         )
 
-    def _judge(self, start: Start) -> Start:
+    def judge(self, start: Start) -> Start:
+        """Return a start whose windows are compared as the study compares them now."""
         metric, blend = self._recall_judges()
-        if metric is not Metric.GOODPUT:
-            return measured_by(start, metric)
-        return start if blend is None else blended(start, blend)
+        windows = (replace(window, metric=metric, blend=blend) for window in start.windows)
+        return replace(start, windows=tuple(windows))
 
     def _read_trials(self) -> Sequence[FrozenTrial]:
         with understood(self._where), translated(self._where):
@@ -233,7 +233,7 @@ class Storage:
             start = start_from_json(
                 trial.user_attrs, number=trial.number, has_ended=trial.state.is_finished()
             )
-        return self._judge(start)
+        return self.judge(start)
 
     def plans(self) -> Mapping[str, Any]:
         """Return what the stages have planned and settled so far: key → JSON value."""

@@ -6,7 +6,7 @@ import pytest
 
 from tests.unit.starts import SPOILED, start, window
 from tuner.measure.rounds import join
-from tuner.records import Metric, Window, blended, name_loads, under_load
+from tuner.records import Metric, Window, name_loads, under_load
 from tuner.records.as_json import window_from_json, window_to_json
 from tuner.records.blend import Across, Blend
 
@@ -57,7 +57,7 @@ def test_a_window_of_one_load_is_stored_as_it_always_was():
 
 def test_under_one_load_only_rounds_count_that_nothing_spoiled():
     rounds = (round_of(1000, 100), round_of(900, 90, spoiled=True), round_of(1100, 110))
-    made = blended(start(1, windows=rounds), WEIGHTED)
+    made = start(1, windows=[replace(each, blend=WEIGHTED) for each in rounds])
 
     assert [each.correct for each in under_load(made, "images").windows] == [100, 110]
     assert under_load(made, "pages").log_goodput == pytest.approx(math.log(1000 * 1100) / 2)

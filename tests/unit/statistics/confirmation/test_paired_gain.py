@@ -1,5 +1,6 @@
 import math
 from collections import Counter
+from dataclasses import replace
 from itertools import product
 from random import Random
 
@@ -8,7 +9,6 @@ import pytest
 from tests.unit.starts import start, window
 from tuner.errors import UsageError
 from tuner.measure.rounds import join
-from tuner.records import blended
 from tuner.records.blend import Across, Blend
 from tuner.statistics.confirmation.paired_gain import (
     judge_pairs,
@@ -170,7 +170,7 @@ def starts_of(blend, of_a, of_b, *, shaken=SHAKEN):
             name: window(1e6 * rate * (gain * math.exp(luck) if is_winner else 1))
             for name, (rate, gain) in rates.items()
         }
-        return blended(start(number, windows=(join(gained),)), blend)
+        return start(number, windows=(replace(join(gained), blend=blend),))
 
     return [
         (made(2 * number, is_winner=False), made(2 * number + 1, is_winner=True, luck=luck))
