@@ -11,6 +11,7 @@ import pytest
 from tests.integration.waiting import is_running, wait_until
 from tests.page_server import KernelSettings, PageServer, split
 from tuner.adapters.hosts.local import LocalHost
+from tuner.deploy.asked import ExpectedLoad
 from tuner.deploy.chain import link
 from tuner.deploy.content import open_content
 from tuner.deploy.sandbox import Deadlines, SandboxTarget
@@ -19,6 +20,10 @@ from tuner.hosts.placement import place
 from tuner.ports import FileState, RequestKind
 
 SOMAXCONN = PurePosixPath("/proc/sys/net/core/somaxconn")
+
+
+def page_of(length: int | None) -> ExpectedLoad:
+    return ExpectedLoad(page=RequestKind(path="/index.html", body_bytes=length))
 
 
 @pytest.fixture
@@ -34,7 +39,7 @@ def plan() -> SandboxTarget:
         split=split,
         content=open_content("builtin", "/index.html"),
         placement=place(os.sched_getaffinity(0)),
-        page=RequestKind(path="/index.html", body_bytes=615),
+        load=page_of(615),
         deadlines=Deadlines(listen_s=5, answer_s=1, retry_s=0),
     )
 
@@ -162,7 +167,7 @@ def test_a_document_root_is_served_from_a_directory_that_others_cannot_reach(
     tmp_path.chmod(0o700)
     content = open_content(str(tmp_path / "www"), "/index.html")
 
-    with replace(plan, content=content, page=replace(plan.page, body_bytes=12)).deploy({}) as deployment:
+    with replace(plan, content=content, load=page_of(12)).deploy({}) as deployment:
         assert deployment.load.body_bytes == 12
         shared = deployment.sandbox.directory / "shared" / "index.html"
         assert deployment.sandbox.read(shared).content == b"hello, world"
@@ -175,7 +180,7 @@ def test_a_page_that_grew_since_it_was_looked_at_is_not_ready(plan: SandboxTarge
 
     with (
         pytest.raises(NotReady, match="answered 200 with 11 bytes, where 200 with 5 bytes was expected"),
-        replace(plan, content=content, page=replace(plan.page, body_bytes=content.body_bytes)).deploy({}),
+        replace(plan, content=content, load=page_of(content.body_bytes)).deploy({}),
     ):
         pass
 

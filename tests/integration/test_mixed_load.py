@@ -8,6 +8,7 @@ import pytest
 from tuner.adapters.hosts.local import LocalHost
 from tuner.adapters.loads.h2load import H2load
 from tuner.adapters.loads.wrk import Wrk
+from tuner.deploy.asked import ExpectedLoad
 from tuner.deploy.chain import link
 from tuner.deploy.content import open_content
 from tuner.deploy.readiness import Manner
@@ -32,9 +33,9 @@ def target(*kinds: RequestKind, protocol: str = HTTP1) -> SandboxTarget:
     return SandboxTarget(
         host=host, servers=servers, facts=facts, chain=link(facts, {}), split=lambda *_: {},
         content=open_content("builtin", "/index.html", others=("/tiny.txt",)),
-        manner=Manner(keepalive=True, protocol=protocol), has_tls=protocol == H2,
+        has_tls=protocol == H2,
         placement=place(os.sched_getaffinity(0)),
-        requests=kinds,
+        load=ExpectedLoad(manner=Manner(keepalive=True, protocol=protocol), requests=kinds),
     )  # fmt: skip
 
 

@@ -12,6 +12,7 @@ from tests.integration.waiting import is_running, wait_until
 from tests.page_server import PageServer, split
 from tuner.adapters.hosts.local import LocalHost
 from tuner.adapters.loads.wrk import Wrk
+from tuner.deploy.asked import ExpectedLoad
 from tuner.deploy.chain import link
 from tuner.deploy.content import open_content
 from tuner.deploy.readiness import Manner
@@ -60,7 +61,8 @@ def test_a_server_that_leaks_until_the_kernel_kills_it_has_crashed(small_memory:
     facts = {"page": servers["page"].detect(host)}
     plan = SandboxTarget(
         host=host, servers=servers, facts=facts, chain=link(facts, {}), split=split,
-        content=open_content("builtin", "/index.html"), placement=placement, manner=Manner(keepalive=False),
+        content=open_content("builtin", "/index.html"), placement=placement,
+        load=ExpectedLoad(manner=Manner(keepalive=False)),
     )  # fmt: skip
     load = Load.prepare(Wrk(), LoadShape(connections=4, keepalive=False), host)
     windows: list[Window] = []

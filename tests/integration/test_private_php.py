@@ -7,6 +7,7 @@ import pytest
 
 from tuner.adapters.hosts.local import LocalHost
 from tuner.adapters.loads.wrk import Wrk
+from tuner.deploy.asked import ExpectedLoad
 from tuner.deploy.chain import link
 from tuner.deploy.content import Content, open_content
 from tuner.deploy.deployment import Deployment
@@ -34,7 +35,7 @@ def target(front: str, content: Content) -> SandboxTarget:
     return SandboxTarget(
         host=host, servers=servers, facts=facts, chain=link(facts, {}), split=split, content=content,
         placement=place(os.sched_getaffinity(0)),
-        page=RequestKind(path=content.path, body_bytes=content.body_bytes),
+        load=ExpectedLoad(page=RequestKind(path=content.path, body_bytes=content.body_bytes)),
     )  # fmt: skip
 
 

@@ -16,7 +16,6 @@ from tuner.campaign.prepare import Setup, prepare
 from tuner.deploy.certificate import make_certificate
 from tuner.deploy.chain import link
 from tuner.deploy.content import open_content
-from tuner.deploy.readiness import Manner
 from tuner.deploy.sandbox import SandboxDeployment, SandboxTarget
 from tuner.errors import NotReady, TargetError, UsageError
 from tuner.hosts.placement import place
@@ -164,7 +163,7 @@ def test_a_server_with_another_certificate_is_refused():
     target = SandboxTarget(
         host=host, servers={"nginx": server}, facts=facts, chain=link(facts, {}), split=lambda *_: {},
         content=open_content("builtin", "/index.html"), placement=place(os.sched_getaffinity(0)),
-        manner=Manner(keepalive=True), has_tls=True,
+        has_tls=True,
     )  # fmt: skip
 
     with (
@@ -293,7 +292,7 @@ def test_the_key_of_a_private_server_is_nobody_elses():
     target = SandboxTarget(
         host=host, servers={"nginx": server}, facts=facts, chain=link(facts, {}), split=lambda *_: {},
         content=open_content("builtin", "/index.html"), placement=place(os.sched_getaffinity(0)),
-        manner=Manner(keepalive=True, protocol=HTTP1), has_tls=True,
+        has_tls=True,
     )  # fmt: skip
     shape = LoadShape(connections=4, keepalive=True, threads=1, protocol=HTTP1)
 

@@ -52,7 +52,7 @@ def installed(*generators: str) -> list[str]:
 def test_a_page_that_varies_fails_under_no_load_generator(setup):
     prepared = setup("{path: /plain, connections: 8}")
     pages = {path: ExpectedLoad(page=RequestKind(path=path), manner=KEPT) for path in VARYING}
-    target = replace(prepared.target, wanted=pages)
+    target = replace(prepared.target, other_loads=pages)
 
     with target.deploy({}) as deployment:
         windows = {

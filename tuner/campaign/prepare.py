@@ -15,8 +15,7 @@ from tuner.campaign.prepare_load import (
     prepare_load,
 )
 from tuner.deploy.arrangement import (
-    expect_lengths,
-    expect_loads,
+    expect_load,
     expect_page,
     find_application,
     find_packaged,
@@ -198,10 +197,9 @@ def _make_sandbox_target(settings: Study, host: Host) -> Found[SandboxTarget]:
     target = SandboxTarget(
         host=host, servers={**servers, **application}, facts=all_facts, content=content, chain=chain,
         split=partial(split_packaged, space, find_packaged(chain, space, facts_from_json(space_facts))),
-        placement=placement, manner=manner_of(settings.load), has_tls=settings.load.tls,
-        page=expect_page(settings.load, settings.load.path, content),
-        requests=expect_lengths(settings.load, content), ready=find_ready_paths(settings),
-        wanted=expect_loads(settings, content), statuses=find_statuses(backends, chain.front),
+        placement=placement, load=expect_load(settings.load, content), has_tls=settings.load.tls,
+        other_loads={each.name: expect_load(each.load, content) for each in settings.loads[1:]},
+        ready=find_ready_paths(settings), statuses=find_statuses(backends, chain.front),
     )  # fmt: skip
     return Found(
         target=target, facts=facts, space=space, space_facts=space_facts, machine=machine,

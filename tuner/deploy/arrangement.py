@@ -155,20 +155,12 @@ def expect_page(load: LoadSettings, path: str, content: Content | None = None) -
     return page if content is None or load.accept_encoding else _expect_length(page, content)
 
 
-def expect_loads(settings: Study, content: Content) -> Mapping[str, ExpectedLoad]:
-    """Return what the other loads of a study with several ask for: load → pages and their lengths."""
-    return {
-        each.name: ExpectedLoad(
-            page=expect_page(each.load, each.load.path, content), manner=manner_of(each.load),
-            requests=expect_lengths(each.load, content),
-        )
-        for each in settings.loads[1:]
-    }  # fmt: skip
-
-
-def expect_lengths(load: LoadSettings, content: Content) -> tuple[RequestKind, ...]:
-    """Return the mix with the length of those responses that are files, and so known before any start."""
-    return tuple(_expect_length(each, content) for each in load.requests)
+def expect_load(load: LoadSettings, content: Content) -> ExpectedLoad:
+    """Return what a load asks for, with the length of those responses that are files."""
+    return ExpectedLoad(
+        page=expect_page(load, load.path, content), manner=manner_of(load),
+        requests=tuple(_expect_length(each, content) for each in load.requests),
+    )  # fmt: skip
 
 
 def _expect_length(kind: RequestKind, content: Content) -> RequestKind:

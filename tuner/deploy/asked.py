@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from tuner.deploy.pages import Page
-from tuner.deploy.readiness import Manner, describe_right
+from tuner.deploy.readiness import INDEX, Manner, describe_right
 from tuner.ports import ANY_BODY, Body, RequestKind
 
 
@@ -12,9 +12,9 @@ from tuner.ports import ANY_BODY, Body, RequestKind
 class ExpectedLoad:
     """What a load will ask for, as far as that is known before any start."""
 
-    page: RequestKind
+    page: RequestKind = INDEX
     """What is asked for; of a mix, what is waited for."""
-    manner: Manner
+    manner: Manner = field(default_factory=lambda: Manner(keepalive=True))
     """How it asks."""
     requests: tuple[RequestKind, ...] = ()
     """The mix; empty for the page alone."""

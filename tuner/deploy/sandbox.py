@@ -39,9 +39,6 @@ from tuner.ports import (
     Upstream,
 )
 
-AS_BY_DEFAULT = readiness.Manner(keepalive=True)
-"""How a load asks that says nothing of it."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deadlines:
@@ -202,15 +199,11 @@ class SandboxTarget:
     content: Content
     chain: Chain
     placement: Placement
-    manner: readiness.Manner = AS_BY_DEFAULT
-    """How the load asks."""
+    load: ExpectedLoad = field(default_factory=ExpectedLoad)
+    """What is asked for; its page is waited for."""
     has_tls: bool = False
-    """Whether it does so over TLS."""
-    page: RequestKind = readiness.INDEX
-    """What is waited for."""
-    requests: tuple[RequestKind, ...] = ()
-    """The mix that the load sends; empty for the page alone."""
-    wanted: Mapping[str, ExpectedLoad] = field(default_factory=dict)
+    """Whether that is done over TLS."""
+    other_loads: Mapping[str, ExpectedLoad] = field(default_factory=dict)
     """Load → what it asks for, of the others where there are several."""
     ready: Mapping[str, str] = field(default_factory=dict)
     """Server → the path that it answers with 200 when it is ready; the others are as soon as they listen."""
@@ -223,7 +216,7 @@ class SandboxTarget:
     @property
     def url(self) -> str:
         """What is requested, seen from inside the sandbox."""
-        return f"{'https' if self.has_tls else 'http'}://127.0.0.1:{self.chain.port}{self.page.path}"
+        return f"{'https' if self.has_tls else 'http'}://127.0.0.1:{self.chain.port}{self.load.page.path}"
 
     def hold(self, warn: Callable[[str], None]) -> AbstractContextManager[None]:  # noqa: ARG002
         """Do nothing: each deployment has a sandbox of its own."""
@@ -246,7 +239,7 @@ class SandboxTarget:
         began_s = time.monotonic()
         with self.host.sandbox(share=self.content.directory) as sandbox, ExitStack() as running:
             certificate = make_certificate(sandbox) if self.has_tls else None
-            manner = replace(self.manner, certificate=certificate.file if certificate else None)
+            manner = replace(self.load.manner, certificate=certificate.file if certificate else None)
             settings, programs = self._divide(config, sandbox, certificate)
             effective: dict[str, Scalar] = {}
             # The kernel first: listen() reads somaxconn, sockets their buffers, when they are made.
@@ -259,11 +252,10 @@ class SandboxTarget:
                 started.append(each.start(sandbox, self.placement.server_cpus))
                 running.callback(each.ask_to_end, sandbox, self.deadlines.stop_s)
             answer = self._await_ready(sandbox, started, manner)
-            own = ExpectedLoad(page=self.page, manner=manner, requests=self.requests)
-            load = self._learn(sandbox, started, own, manner.certificate, first=answer)
+            load = self._learn(sandbox, started, self.load, manner.certificate, first=answer)
             others = {
                 name: self._learn(sandbox, started, each, manner.certificate)
-                for name, each in self.wanted.items()
+                for name, each in self.other_loads.items()
             }
             for each in started:
                 effective |= each.require_effect(sandbox)
@@ -299,7 +291,7 @@ class SandboxTarget:
             behind = programs.get(self.chain.backends.get(name, ""))
             site = replace(root, port=self.chain.ports[name], backend=behind.endpoint if behind else None)
             if name == self.chain.front:
-                site = replace(site, protocol=self.manner.protocol, certificate=certificate)
+                site = replace(site, protocol=self.load.manner.protocol, certificate=certificate)
             programs[name] = self._instance(name, config, site)
         return settings, list(programs.values())
 
@@ -350,7 +342,7 @@ class SandboxTarget:
     ) -> readiness.Answer:
         """Wait for the listeners, then request the page once, as the load will."""
         deadlines, check_alive = self.deadlines, partial(self._check_alive, sandbox, started)
-        page = self.page
+        page = self.load.page
 
         def ask() -> readiness.Answer:
             check_alive()
@@ -383,12 +375,12 @@ class SandboxTarget:
 
     def _refuse_another_page(self, answer: readiness.Answer) -> None:
         """Raise NotReady for a page that is not the study's, once it is read as clients read it."""
-        content = self.content
-        if self.page.path != content.path or self.page.status != HTTPStatus.OK or self.page.method != "GET":
+        content, page = self.content, self.load.page
+        if (page.path, page.status, page.method) != (content.path, HTTPStatus.OK, "GET"):
             return
         if content.body not in {None, answer.body}:
             raise NotReady(f"{self.url} answered with another page of the right length: {answer.said!r}.")
-        if self.manner.accept_encoding and content.body_bytes not in {None, len(answer.body)}:
+        if self.load.manner.accept_encoding and content.body_bytes not in {None, len(answer.body)}:
             raise NotReady(
                 f"{self.url} answered with a page of {len(answer.body)} bytes when it is unpacked, where "
                 f"{content.body_bytes} bytes were expected. Compress the present file, or remove the old one."

@@ -12,7 +12,7 @@ from tuner.deploy.asked import ExpectedLoad
 from tuner.deploy.builtin_pages import BUILTIN_PAGE
 from tuner.deploy.chain import link
 from tuner.deploy.content import Content, open_content
-from tuner.deploy.readiness import INDEX, Manner
+from tuner.deploy.readiness import Manner
 from tuner.deploy.sandbox import Deadlines, SandboxTarget
 from tuner.errors import ConfigRejected, Crashed, NotEffective, NotReady, TargetError
 from tuner.hosts.placement import place
@@ -78,7 +78,7 @@ def plan(
         chain=link(facts, {}),
         split=split,
         content=content,
-        page=RequestKind(path=content.path, body_bytes=content.body_bytes),
+        load=ExpectedLoad(page=RequestKind(path=content.path, body_bytes=content.body_bytes)),
         placement=place({0, 1}),
         deadlines=HASTY,
     )
@@ -102,7 +102,7 @@ def plan_in_two(config: Mapping[str, Any], *, page: bytes = BUILTIN_PAGE) -> San
     return replace(
         single, servers={"page": PageServer(), "programs": Programs()}, facts=facts, chain=link(facts, {}),
         split=lambda _, name: config if name == "programs" else {},
-        content=Content(directory=None, path="/index.html", body_bytes=None), page=INDEX,
+        content=Content(directory=None, path="/index.html", body_bytes=None), load=ExpectedLoad(),
     )  # fmt: skip
 
 
@@ -131,7 +131,7 @@ def test_every_one_of_several_loads_is_asked_for_once_and_learned():
             page=RequestKind(path="/b"), manner=Manner(keepalive=False), requests=(RequestKind(path="/c"),)
         ),
     }
-    site_plan = replace(plan(), wanted=wanted)
+    site_plan = replace(plan(), other_loads=wanted)
 
     with site_plan.deploy({}) as deployment:
         page, mix = deployment.under("b").load, deployment.under("c").load
@@ -148,7 +148,7 @@ def test_a_page_of_another_load_that_is_of_another_length_is_not_ready():
 
     with (
         pytest.raises(NotReady, match="where 200 with 7 bytes was expected"),
-        replace(plan(), wanted=wanted).deploy({}),
+        replace(plan(), other_loads=wanted).deploy({}),
     ):
         pass
 
@@ -242,7 +242,7 @@ class Secured(PageServer):
 
 
 def secured(server: PageServer, manner: Manner, *, curl: Command = GETS_THE_PAGE) -> SandboxTarget:
-    site_plan = replace(plan(curl=curl), manner=manner, has_tls=True)
+    site_plan = replace(plan(curl=curl), load=replace(plan().load, manner=manner), has_tls=True)
     site_plan.servers["page"] = server  # type: ignore[index]
     host_of(site_plan).commands["openssl"] = lambda *_: completed()
     return site_plan
@@ -268,7 +268,7 @@ def test_only_the_server_under_load_speaks_what_the_load_speaks():
     site_plan = replace(
         plan_in_two({}),
         servers={"page": front, "programs": behind},
-        manner=Manner(keepalive=True, protocol=H2C),
+        load=ExpectedLoad(manner=Manner(keepalive=True, protocol=H2C)),
     )
     answer = completed(stdout=BUILTIN_PAGE, stderr=f"\n200 {len(BUILTIN_PAGE)} 200 2".encode())
     host_of(site_plan).commands["curl"] = lambda *_: answer
@@ -283,7 +283,7 @@ def test_a_compressed_page_may_have_any_length_but_no_other_content():
     manner = Manner(keepalive=True, accept_encoding="gzip")
     packed = completed(stdout=BUILTIN_PAGE, stderr=b"\n200 300 200 1.1")
     other = completed(stdout=BUILTIN_PAGE.upper(), stderr=b"\n200 300 200 1.1")
-    site_plan = replace(plan(curl=lambda *_: packed), manner=manner, page=INDEX)
+    site_plan = replace(plan(curl=lambda *_: packed), load=ExpectedLoad(manner=manner))
 
     with site_plan.deploy({}) as deployment:
         assert (deployment.load.body_bytes, deployment.load.response_bytes) == (300, 500)
@@ -300,7 +300,7 @@ def test_a_compressed_file_of_an_old_page_is_no_page_of_the_study():
 
     with (
         pytest.raises(NotReady, match="a page of 3 bytes when it is unpacked, where 615 bytes"),
-        replace(plan(curl=lambda *_: old, content=content), manner=manner, page=INDEX).deploy({}),
+        replace(plan(curl=lambda *_: old, content=content), load=ExpectedLoad(manner=manner)).deploy({}),
     ):
         pass
 
