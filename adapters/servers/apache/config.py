@@ -19,6 +19,7 @@ from tuner.adapters.servers.apache.mpm import DIRECTIVES, MPMS, SETTING
 from tuner.adapters.servers.apache.settings import DEFAULTS, OF_MODULES, WORDS, write_value
 from tuner.adapters.servers.apache.syntax import quote
 from tuner.errors import ConfigRejected
+from tuner.kit.values import require_known
 from tuner.ports import Config, Facts, Scalar, Site
 
 CONFIG_FILE = "apache2.conf"
@@ -180,10 +181,7 @@ def _write(name: str, value: Scalar, mpm: str) -> str:
     own = MPMS[mpm].defaults
     if name in DIRECTIVES and name not in own:
         raise ConfigRejected(f"apache: the {mpm} MPM has no {name}. Take it out of the space.")
-    if name not in _KNOWN and name not in own:
-        raise ConfigRejected(
-            f"apache: {name[:80]!r} is no setting that is changed. Take it out of the space."
-        )
+    require_known("apache", name, {*_KNOWN, *own})
     return write_value(name, value, own.get(name, _KNOWN.get(name, 0)))
 
 

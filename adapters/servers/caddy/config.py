@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tuner.errors import ConfigRejected
+from tuner.kit.values import require_known, require_whole
 from tuner.ports import Config, Files, Scalar, Site
 
 CONFIG_FILE = "caddy.json"
@@ -19,13 +20,12 @@ SOCKET = "admin.sock"
 HOST = "localhost"
 """As which the socket lets itself be asked."""
 SERVER = ("apps", "http", "servers", "web")
-LARGEST = 2**31 - 1
 KEPT = {"probe_interval": "30s", "idle_timeout": "120s", "max_idle_conns_per_host": 32}
 """How connections to the server behind are kept unless something is said of it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Number:
+class JsonNumber:
     """A whole number with its unit."""
 
     unit: str = ""
@@ -37,11 +37,8 @@ class Number:
     def write(self, name: str, value: Scalar) -> Scalar | None:
         if self.by_itself is not None and value == self.by_itself:
             return None
-        if isinstance(value, bool) or not isinstance(value, int) or not self.least <= value <= LARGEST:
-            raise ConfigRejected(
-                f"caddy: {name}: {str(value)[:80]!r} is no whole number from {self.least} to {LARGEST}."
-            )
-        return f"{value}{self.unit}" if self.unit else value
+        number = require_whole("caddy", name, value, least=self.least)
+        return f"{number}{self.unit}" if self.unit else number
 
     def read(self, written: object) -> Scalar | None:
         """Return the value that was written so; None where nothing, or something else, says it."""
@@ -66,23 +63,23 @@ class Word:
         return written if isinstance(written, str) else None
 
 
-Setting = Number | Word
+Setting = JsonNumber | Word
 
 ENVIRONMENT: Mapping[str, Setting] = {
-    "GOMAXPROCS": Number(by_itself="auto"),
-    "GOGC": Number(),
-    "GOMEMLIMIT": Number(unit="MiB", by_itself="off"),
+    "GOMAXPROCS": JsonNumber(by_itself="auto"),
+    "GOGC": JsonNumber(),
+    "GOMEMLIMIT": JsonNumber(unit="MiB", by_itself="off"),
 }
 """https://pkg.go.dev/runtime#hdr-Environment_Variables"""
 OF_THE_SERVER: Mapping[str, tuple[tuple[str, ...], Setting]] = {
-    "timeouts.idle": (("idle_timeout",), Number(unit="s")),
+    "timeouts.idle": (("idle_timeout",), JsonNumber(unit="s")),
 }
 """Name → where it stands below the server, and its form."""
 OF_THE_PROXY: Mapping[str, tuple[tuple[str, ...], Setting]] = {
-    "keepalive": (("transport", "keep_alive", "idle_timeout"), Number(unit="s")),
-    "keepalive_idle_conns_per_host": (("transport", "keep_alive", "max_idle_conns_per_host"), Number()),
-    "read_buffer": (("transport", "read_buffer_size"), Number()),
-    "write_buffer": (("transport", "write_buffer_size"), Number()),
+    "keepalive": (("transport", "keep_alive", "idle_timeout"), JsonNumber(unit="s")),
+    "keepalive_idle_conns_per_host": (("transport", "keep_alive", "max_idle_conns_per_host"), JsonNumber()),
+    "read_buffer": (("transport", "read_buffer_size"), JsonNumber()),
+    "write_buffer": (("transport", "write_buffer_size"), JsonNumber()),
     "lb_policy": (
         ("load_balancing", "selection_policy", "policy"),
         Word(words=("random", "round_robin", "least_conn", "first")),
@@ -94,10 +91,7 @@ OF_THE_PROXY: Mapping[str, tuple[tuple[str, ...], Setting]] = {
 def write_files(config: Config, site: Site) -> Files:
     """Return configuration and environment. Raises ConfigRejected for what is no setting or no value."""
     for name in config:
-        if name not in {*ENVIRONMENT, *OF_THE_SERVER, *OF_THE_PROXY}:
-            raise ConfigRejected(
-                f"caddy: {name[:80]!r} is no setting that is changed. Take it out of the space."
-            )
+        require_known("caddy", name, {*ENVIRONMENT, *OF_THE_SERVER, *OF_THE_PROXY})
     written = json.dumps(_configure(config, site), indent=4)
     return {
         site.directory / CONFIG_FILE: f"{written}\n".encode(),

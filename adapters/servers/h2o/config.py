@@ -7,6 +7,7 @@ import json
 
 from tuner.adapters.servers.h2o.settings import SETTINGS
 from tuner.errors import ConfigRejected
+from tuner.kit.values import require_known
 from tuner.ports import FASTCGI, Config, Scalar, Site
 
 CONFIG_FILE = "h2o.conf"
@@ -86,8 +87,7 @@ def _is_logged(value: Scalar) -> bool:
 
 
 def _write(name: str, value: Scalar) -> str:
-    if name not in SETTINGS:
-        raise ConfigRejected(f"h2o: {name[:80]!r} is no setting that is changed. Take it out of the space.")
+    require_known("h2o", name, SETTINGS)
     return SETTINGS[name].write(name, value)
 
 

@@ -7,13 +7,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from tuner.errors import ConfigRejected
+from tuner.kit.values import require_whole
 from tuner.ports import Facts, Scalar
-
-LARGEST = 2**31 - 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Number:
+class WholeNumber:
     """A whole number."""
 
     otherwise: int | None
@@ -27,11 +26,7 @@ class Number:
         return int(word) if word.isascii() and word.isdigit() else None
 
     def write(self, name: str, value: Scalar) -> str:
-        if isinstance(value, bool) or not isinstance(value, int) or not self.least <= value <= LARGEST:
-            raise ConfigRejected(
-                f"h2o: {name}: {str(value)[:80]!r} is no whole number from {self.least} to {LARGEST}."
-            )
-        return str(value)
+        return str(require_whole("h2o", name, value, least=self.least))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,27 +90,27 @@ class Mode:
         return f"{{mode: {value}}}"
 
 
-Setting = Number | Ratio | Switch | Mode
+Setting = WholeNumber | Ratio | Switch | Mode
 
 SETTINGS: Mapping[str, Setting] = {
     # 0 threads are refused; 0 connections pass the check, and then nobody accepts.
-    "num-threads": Number(otherwise=None, least=1),
-    "max-connections": Number(otherwise=1024, least=1),
-    "tcp-fastopen": Number(otherwise=4096),
-    "handshake-timeout": Number(otherwise=10, least=1),
-    "http1-request-timeout": Number(otherwise=10, least=1),
+    "num-threads": WholeNumber(otherwise=None, least=1),
+    "max-connections": WholeNumber(otherwise=1024, least=1),
+    "tcp-fastopen": WholeNumber(otherwise=4096),
+    "handshake-timeout": WholeNumber(otherwise=10, least=1),
+    "http1-request-timeout": WholeNumber(otherwise=10, least=1),
     "http1-upgrade-to-http2": Switch(otherwise=True),
-    "http2-idle-timeout": Number(otherwise=10, least=1),
-    "http2-max-concurrent-requests-per-connection": Number(otherwise=100, least=1),
-    "http2-latency-optimization-min-rtt": Number(otherwise=50),
+    "http2-idle-timeout": WholeNumber(otherwise=10, least=1),
+    "http2-max-concurrent-requests-per-connection": WholeNumber(otherwise=100, least=1),
+    "http2-latency-optimization-min-rtt": WholeNumber(otherwise=50),
     "http2-latency-optimization-max-additional-delay": Ratio(otherwise=0.1),
-    "http2-latency-optimization-max-cwnd": Number(otherwise=65535),
+    "http2-latency-optimization-max-cwnd": WholeNumber(otherwise=65535),
     "http2-reprioritize-blocking-assets": Switch(otherwise=True),
     "ssl-session-resumption": Mode(otherwise="all", words=("off", "cache", "ticket", "all")),
-    "limit-request-body": Number(otherwise=2**30),
-    "max-delegations": Number(otherwise=5),
+    "limit-request-body": WholeNumber(otherwise=2**30),
+    "max-delegations": WholeNumber(otherwise=5),
     "file.etag": Switch(otherwise=True),
     "file.send-compressed": Switch(otherwise=False),
-    "proxy.timeout.io": Number(otherwise=30_000, least=1),
-    "proxy.timeout.keepalive": Number(otherwise=2000),
+    "proxy.timeout.io": WholeNumber(otherwise=30_000, least=1),
+    "proxy.timeout.keepalive": WholeNumber(otherwise=2000),
 }

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from tuner.errors import ConfigRejected, UsageError
+from tuner.kit.values import require_known, require_whole
 from tuner.ports import Config, Scalar, Site
 
 CONFIG_FILE = "haproxy.cfg"
@@ -16,7 +17,6 @@ NOBODY = "127.0.0.1:8081"
 """Stands for the server behind where there is none: in an export."""
 GLOBAL, DEFAULTS, FRONTEND, BIND, SERVER = "global", "defaults", "frontend", "bind", "server"
 """Where a setting stands: a section, or words of a line."""
-LARGEST = 2**31 - 1
 """The program reads numbers with atol() into an int, and says nothing of what does not fit."""
 
 LOGGED = "log stdout format raw local0"
@@ -47,7 +47,7 @@ backend behind
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Number:
+class NumberLine:
     """A whole number behind the name of its directive."""
 
     place: str
@@ -60,15 +60,11 @@ class Number:
     def write(self, name: str, value: Scalar) -> str:
         if self.by_itself is not None and value == self.by_itself:
             return ""
-        if isinstance(value, bool) or not isinstance(value, int) or not self.least <= value <= LARGEST:
-            raise ConfigRejected(
-                f"haproxy: {name}: {str(value)[:80]!r} is no whole number from {self.least} to {LARGEST}."
-            )
-        return f"{self.directive} {value}{self.unit}"
+        return f"{self.directive} {require_whole('haproxy', name, value, least=self.least)}{self.unit}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Choice:
+class ChoiceLine:
     """One of a few values, each with its line."""
 
     place: str
@@ -82,29 +78,29 @@ class Choice:
         return known[type(value), value]
 
 
-def _switch(place: str, *, on: str = "", off: str = "") -> Choice:
-    return Choice(place=place, lines={True: on, False: off})
+def _switch(place: str, *, on: str = "", off: str = "") -> ChoiceLine:
+    return ChoiceLine(place=place, lines={True: on, False: off})
 
 
-def _words(place: str, directive: str, *words: str) -> Choice:
-    return Choice(place=place, lines={word: f"{directive} {word}" for word in words})
+def _words(place: str, directive: str, *words: str) -> ChoiceLine:
+    return ChoiceLine(place=place, lines={word: f"{directive} {word}" for word in words})
 
 
-SETTINGS: Mapping[str, Number | Choice] = {
-    "nbthread": Number(place=GLOBAL, directive="nbthread", least=1, by_itself="auto"),
-    "maxconn": Number(place=GLOBAL, directive="maxconn", least=1, by_itself="auto"),
-    "maxpipes": Number(place=GLOBAL, directive="maxpipes", by_itself=0),
-    "tune.bufsize": Number(place=GLOBAL, directive="tune.bufsize", least=1024),
-    "tune.maxaccept": Number(place=GLOBAL, directive="tune.maxaccept", least=-1),
-    "tune.maxpollevents": Number(place=GLOBAL, directive="tune.maxpollevents", least=1),
-    "tune.runqueue-depth": Number(
+SETTINGS: Mapping[str, NumberLine | ChoiceLine] = {
+    "nbthread": NumberLine(place=GLOBAL, directive="nbthread", least=1, by_itself="auto"),
+    "maxconn": NumberLine(place=GLOBAL, directive="maxconn", least=1, by_itself="auto"),
+    "maxpipes": NumberLine(place=GLOBAL, directive="maxpipes", by_itself=0),
+    "tune.bufsize": NumberLine(place=GLOBAL, directive="tune.bufsize", least=1024),
+    "tune.maxaccept": NumberLine(place=GLOBAL, directive="tune.maxaccept", least=-1),
+    "tune.maxpollevents": NumberLine(place=GLOBAL, directive="tune.maxpollevents", least=1),
+    "tune.runqueue-depth": NumberLine(
         place=GLOBAL, directive="tune.runqueue-depth", least=1, by_itself="auto"
     ),
-    "tune.recv_enough": Number(place=GLOBAL, directive="tune.recv_enough"),
-    "tune.rcvbuf.client": Number(place=GLOBAL, directive="tune.rcvbuf.client"),
-    "tune.rcvbuf.server": Number(place=GLOBAL, directive="tune.rcvbuf.server"),
-    "tune.sndbuf.client": Number(place=GLOBAL, directive="tune.sndbuf.client"),
-    "tune.sndbuf.server": Number(place=GLOBAL, directive="tune.sndbuf.server"),
+    "tune.recv_enough": NumberLine(place=GLOBAL, directive="tune.recv_enough"),
+    "tune.rcvbuf.client": NumberLine(place=GLOBAL, directive="tune.rcvbuf.client"),
+    "tune.rcvbuf.server": NumberLine(place=GLOBAL, directive="tune.rcvbuf.server"),
+    "tune.sndbuf.client": NumberLine(place=GLOBAL, directive="tune.sndbuf.client"),
+    "tune.sndbuf.server": NumberLine(place=GLOBAL, directive="tune.sndbuf.server"),
     "tune.idle-pool.shared": _switch(GLOBAL, on="tune.idle-pool.shared on", off="tune.idle-pool.shared off"),
     "tune.listener.multi-queue": _switch(
         GLOBAL, on="tune.listener.multi-queue on", off="tune.listener.multi-queue off"
@@ -113,7 +109,7 @@ SETTINGS: Mapping[str, Number | Choice] = {
         GLOBAL, on="tune.sched.low-latency on", off="tune.sched.low-latency off"
     ),
     "busy-polling": _switch(GLOBAL, on="busy-polling"),
-    "log": Choice(place=GLOBAL, lines={"on": LOGGED, "off": ""}),
+    "log": ChoiceLine(place=GLOBAL, lines={"on": LOGGED, "off": ""}),
     "option.dontlog-normal": _switch(DEFAULTS, on="option dontlog-normal"),
     "option.splice-auto": _switch(DEFAULTS, on="option splice-auto"),
     "option.tcp-smart-accept": _switch(
@@ -122,12 +118,12 @@ SETTINGS: Mapping[str, Number | Choice] = {
     "option.tcp-smart-connect": _switch(DEFAULTS, on="option tcp-smart-connect"),
     "http-reuse": _words(DEFAULTS, "http-reuse", "never", "safe", "aggressive", "always"),
     "balance": _words(DEFAULTS, "balance", "roundrobin", "static-rr", "leastconn", "random"),
-    "frontend.maxconn": Number(place=FRONTEND, directive="maxconn"),
-    "bind.shards": Choice(place=BIND, lines={"one": "", "by-thread": "shards by-thread"}),
-    "server.maxconn": Number(place=SERVER, directive="maxconn"),
-    "server.pool-max-conn": Number(place=SERVER, directive="pool-max-conn", least=-1),
-    "server.pool-low-conn": Number(place=SERVER, directive="pool-low-conn"),
-    "server.pool-purge-delay": Number(place=SERVER, directive="pool-purge-delay", unit="s"),
+    "frontend.maxconn": NumberLine(place=FRONTEND, directive="maxconn"),
+    "bind.shards": ChoiceLine(place=BIND, lines={"one": "", "by-thread": "shards by-thread"}),
+    "server.maxconn": NumberLine(place=SERVER, directive="maxconn"),
+    "server.pool-max-conn": NumberLine(place=SERVER, directive="pool-max-conn", least=-1),
+    "server.pool-low-conn": NumberLine(place=SERVER, directive="pool-low-conn"),
+    "server.pool-purge-delay": NumberLine(place=SERVER, directive="pool-purge-delay", unit="s"),
 }  # fmt: skip
 
 
@@ -140,10 +136,7 @@ def write_configuration(config: Config, site: Site) -> str:
     """
     written: dict[str, list[str]] = {place: [] for place in (GLOBAL, DEFAULTS, FRONTEND, BIND, SERVER)}
     for name, value in {"log": "on", **config}.items():
-        if name not in SETTINGS:
-            raise ConfigRejected(
-                f"haproxy: {name[:80]!r} is no setting that is changed. Take it out of the space."
-            )
+        require_known("haproxy", name, SETTINGS)
         written[SETTINGS[name].place].append(SETTINGS[name].write(name, value))
     return _SITE.format(
         socket=_path(site),

@@ -23,7 +23,8 @@ from tuner.adapters.servers.nginx.settings import (
     Setting,
     WorkerAffinity,
 )
-from tuner.errors import ConfigRejected, UsageError
+from tuner.errors import UsageError
+from tuner.kit.values import require_known
 from tuner.ports import HTTP1, Config, CpuSet, Facts, Site
 
 CONFIG_FILE = "nginx.conf"
@@ -92,9 +93,7 @@ def write_configuration(config: Config, site: Site, facts: Facts) -> str:
         UsageError: a path would be read as syntax.
     """
     for name in config:
-        if name not in _KNOWN:
-            unknown = f"nginx: {name[:80]!r} is no setting that is changed."
-            raise ConfigRejected(f"{unknown} Take it out of the space.")
+        require_known("nginx", name, _KNOWN)
     directory = quote(site.directory)
     if site.backend is not None and site.backend.socket is not None:
         quote(site.backend.socket)

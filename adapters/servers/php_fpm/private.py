@@ -10,6 +10,7 @@ import re
 from tuner.adapters.servers.php_fpm.installation import KEYS, PROTECTIONS
 from tuner.errors import ConfigRejected, UsageError
 from tuner.kit import programs
+from tuner.kit.values import require_known
 from tuner.ports import FASTCGI, Argv, Config, Facts, Files, Host, Scalar, Site, Upstream
 
 CONFIG_FILE = "php-fpm.conf"
@@ -102,10 +103,7 @@ def command(site: Site, facts: Facts, *arguments: str) -> Argv:
 
 
 def _write(name: str, value: Scalar) -> str:
-    if name in PROTECTIONS or name not in {*SETTINGS, *OF_OPCACHE, SOCKET}:
-        raise ConfigRejected(
-            f"php-fpm: {name[:80]!r} is no setting that is changed. Take it out of the space."
-        )
+    require_known("php-fpm", name, {*SETTINGS, *OF_OPCACHE, SOCKET}.difference(PROTECTIONS))
     is_one = value in WORDS[name] if name in WORDS else isinstance(value, bool | int)
     if not is_one:
         raise ConfigRejected(f"php-fpm: {name} = {str(value)[:80]!r} is not one value. Correct the space.")
