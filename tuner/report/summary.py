@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from statistics import fmean, median
 from typing import Any
 
-from tuner.campaign.stages.confirm import read_gain
+from tuner.campaign.stages.confirm import choose_bound, read_gain
 from tuner.campaign.stages.fixed_rate import LatencyClaim, read_latency
 from tuner.campaign.stages.other_loads import read_other_loads
 from tuner.campaign.suggest import left_to_gain
@@ -51,6 +51,7 @@ from tuner.study.facts import (
     REFUSALS,
     TOO_NOISY,
     VERDICT,
+    Confirmation,
     Refusal,
 )
 from tuner.study.storage import Storage
@@ -331,7 +332,7 @@ def summarize(
         start for start in as_controls(starts) if start.role is Role.CONTROL
     ]  # fmt: skip
     of_winner = [start for start in confirmed if start.arm == WINNER_ARM]
-    reason = _explain(gain, finished, known, winner_config, starts, ranking, storage.hosts)
+    reason = _explain(gain, finished, known, planned, starts, ranking, storage.hosts)
     explanation = None
     if with_explanation:
         found = explain_study(
@@ -475,15 +476,16 @@ def _explain(
     gain: Gain | None,
     finished: str | None,
     known: Feasibility,
-    winner: Config | None,
+    planned: Confirmation | None,
     starts: Sequence[Start],
     ranking: Ranking,
     hosts: Hosts | None,
 ) -> str:
     """Return why there is no proven gain; nothing when there is one, or the study goes on."""
-    if gain is not None and winner is not None:
-        kept = known.assess_sought(winner) if known.default_fails else ()
-        return explain_gain(gain, known.doubts(winner), pair_s=pair_seconds(starts), kept=kept)
+    if gain is not None and planned is not None:
+        kept = known.assess_sought(planned.config) if known.default_fails else ()
+        doubts = known.doubts(planned.config, as_before=choose_bound(planned, starts))
+        return explain_gain(gain, doubts, pair_s=pair_seconds(starts), kept=kept)
     if not finished:
         return ""
     noise = f"{capitalize(finished)} " if finished.startswith(TOO_NOISY) else ""

@@ -117,6 +117,7 @@ class Feasibility:
         """Fit to all starts of a study, or on one of so many hosts; those under another load are no test."""
         self._ruled_out = share_among(RULED_OUT, n_hosts)
         self._as_before = share_among(MAY_SHIP_AS_BEFORE, n_hosts)
+        self._n_hosts = n_hosts
         self._default = _key(default)
         self._constraints = tuple(constraints)
         self._of_rate = tuple(each for each in constraints if each.metric == FAILURE_RATE)
@@ -163,21 +164,28 @@ class Feasibility:
         starts = self._rates.of(_key(config)).starts
         return starts >= LEAST_RULING and self.probability(config) < self._ruled_out
 
-    def may_ship(self, config: Config) -> bool:
-        """Return whether a configuration keeps all constraints for all that can be known in a study."""
+    def may_ship(self, config: Config, *, as_before: float = MAY_SHIP_AS_BEFORE) -> bool:
+        """Return whether a configuration keeps all constraints for all that can be known in a study.
+
+        Args:
+            config: the configuration.
+            as_before: probability that it takes where a bound is what the default has.
+        """
         rate = self._rates.of(_key(config))
         has_none = rate.failed == 0 and rate.requests >= LEAST_WITHOUT_FAILURE
         others = tuple(each for each in self._constraints if each.metric != FAILURE_RATE)
-        return self._are_kept(self._constraints, config) or (has_none and self._are_kept(others, config))
+        return self._are_kept(self._constraints, config, as_before) or (
+            has_none and self._are_kept(others, config, as_before)
+        )
 
-    def _are_kept(self, constraints: Sequence[Constraint], config: Config) -> bool:
+    def _are_kept(self, constraints: Sequence[Constraint], config: Config, as_before: float) -> bool:
         """Return whether constraints are kept as surely as what ships has to: bounds by numbers, then all."""
         key, numbers = _key(config), [each for each in constraints if each.limit is not None]
         if (numbers or not constraints) and self._joint(numbers, key) < MAY_SHIP:
             return False
         is_relative = len(numbers) < len(constraints) or self._goodput is not None
         kept = self._joint(constraints, key) * self._serves_as_much(key)
-        return kept >= self._as_before or not is_relative
+        return kept >= share_among(as_before, self._n_hosts) or not is_relative
 
     def is_no_worse(self, config: Config, than: Config) -> float:
         """Return the probability that a configuration fails no more often than another one, within tolerance.
@@ -206,11 +214,15 @@ class Feasibility:
         rate = self._rates.of(key)
         return tuple(self._assess(each, key, rate) for each in self._constraints if each.default_may_fail)
 
-    def doubts(self, config: Config) -> tuple[Assessment, ...]:
+    def doubts(self, config: Config, *, as_before: float = MAY_SHIP_AS_BEFORE) -> tuple[Assessment, ...]:
         """Return what keeps a configuration from being shipped, the worst first; nothing when it may ship."""
-        if self.may_ship(config):
+        if self.may_ship(config, as_before=as_before):
             return ()
-        found = sorted(self.assess(config), key=lambda each: each.probability)
+        least = share_among(as_before, self._n_hosts)
+        found = sorted(
+            (replace(each, as_before=least) for each in self.assess(config)),
+            key=lambda each: each.probability,
+        )
         return tuple(each for each in found if each.probability < each.needed) or (found[0],)
 
     def _assess(self, constraint: Constraint, key: Hashable, rate: FailureRate) -> Assessment:
@@ -306,8 +318,8 @@ class EveryFeasibility(Feasibility):
     def is_ruled_out(self, config: Config) -> bool:
         return any(each.is_ruled_out(config) for each in self._in.values())
 
-    def may_ship(self, config: Config) -> bool:
-        return all(each.may_ship(config) for each in self._in.values())
+    def may_ship(self, config: Config, *, as_before: float = MAY_SHIP_AS_BEFORE) -> bool:
+        return all(each.may_ship(config, as_before=as_before) for each in self._in.values())
 
     def keeps_numbers(self, key: Hashable) -> float:
         return min(each.keeps_numbers(key) for each in self._in.values())
@@ -350,9 +362,10 @@ class FeasibilityOnHosts(EveryFeasibility):
         asked = measured or [*self._in.values()]
         return self.keeps_numbers(key) * combine([each.keeps_relative(key) for each in asked])
 
-    def may_ship(self, config: Config) -> bool:
+    def may_ship(self, config: Config, *, as_before: float = MAY_SHIP_AS_BEFORE) -> bool:
         together = combine([each.keeps_relative(_key(config)) for each in self._in.values()])
-        return super().may_ship(config) and (self._has_no_failure(config) or together >= MAY_SHIP_AS_BEFORE)
+        is_kept = self._has_no_failure(config) or together >= as_before
+        return is_kept and super().may_ship(config, as_before=as_before)
 
     def _has_no_failure(self, config: Config) -> bool:
         """Return whether none failed anywhere, so that there is nothing to compare but other metrics."""
