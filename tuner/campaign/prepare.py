@@ -60,6 +60,7 @@ from tuner.space import (
 from tuner.space.problems import in_file
 from tuner.study import Study
 from tuner.study.facts import MovedLoad, Pace
+from tuner.study.presets import Plan
 
 T = TypeVar("T", SandboxTarget, ManagedTarget)
 
@@ -85,6 +86,8 @@ class Setup:
     """The load with the generator that can keep a rate; None when it is not installed."""
     room: ConnectionRoom = UNBOUNDED
     """What bounds the connections of the load."""
+    pace: Pace | None = None
+    """As its study has settled it for a slow application; None for any other, and before that."""
     is_elsewhere: bool = False
     """Whether another process has the host, the target and the servers."""
 
@@ -108,7 +111,12 @@ class Setup:
 
     def at_pace(self, pace: Pace) -> "Setup":
         """Return the setup with a load that knows how long the application takes for a response."""
-        return replace(self, load=replace(self.load, response_s=pace.response_s))
+        return replace(self, load=replace(self.load, response_s=pace.response_s), pace=pace)
+
+    def plan(self, preset: str) -> Plan:
+        """Return how long each trial is loaded under a preset, at the pace of the study."""
+        plan = self.settings.plan(preset)
+        return plan if self.pace is None else plan.at_pace(self.pace.window_s)
 
 
 def _with_threads(load: Load, threads: int) -> Load:

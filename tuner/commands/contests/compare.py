@@ -25,7 +25,7 @@ from tuner.statistics.arms.faults import count_whole_blocks
 from tuner.statistics.confirmation.paired_gain import ALPHA, Gain, compare_tails, judge_starts, pair_order
 from tuner.statistics.ranking import DEFAULT_ARM, WINNER_ARM
 from tuner.study import Study
-from tuner.study.facts import BLEND, CONFIRMATION, METRIC, MOVED_LOAD
+from tuner.study.facts import BLEND, CONFIRMATION, METRIC, MOVED_LOAD, PACE
 from tuner.study.lock import locked
 from tuner.study.open_storage import is_there, open_storage
 from tuner.study.presets import Plan
@@ -95,7 +95,7 @@ class Comparing:
 
     def __post_init__(self) -> None:
         """Settle how long each start is loaded."""
-        self.plan = self._first.settings.plan(self.preset)
+        self.plan = self._first.plan(self.preset)
 
     @property
     def _first(self) -> Setup:
@@ -166,13 +166,14 @@ class ComparedMetric:
 
 
 def prepare_as_begun(settings: Study) -> tuple[Setup, ComparedMetric]:
-    """Prepare a study with the load where its run has moved it; return what it maximizes, too."""
+    """Prepare a study with place and pace of its load as its run settled them; return what it maximizes."""
     setup, study = prepare(settings), _open_study(settings)
     if study is None:
         return setup, ComparedMetric(metric=Metric.GOODPUT, blend=settings.blend)
-    moved = study.recall(MOVED_LOAD)
+    moved, pace = study.recall(MOVED_LOAD), study.recall(PACE)
+    setup = setup if moved is None else setup.move(moved)
     maximized = ComparedMetric(metric=study.metric, blend=study.blend or settings.blend)
-    return setup if moved is None else setup.move(moved), maximized
+    return setup if pace is None else setup.at_pace(pace), maximized
 
 
 def _open_study(settings: Study) -> Storage | None:

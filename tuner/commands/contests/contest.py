@@ -93,7 +93,7 @@ def hold_contest(
         TargetError: the machine cannot run it, or is too noisy.
     """
     first, count = setups[planned.studies[0]], blocks or BLOCKS[preset]
-    plan = first.settings.plan(preset)
+    plan = max((setup.plan(preset) for setup in setups.values()), key=lambda each: each.window_s)
     storage = open_beside(
         first, plan, folder=CONTESTS, name="-".join(planned.studies)[:80],
         asked={

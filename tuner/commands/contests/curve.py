@@ -74,7 +74,8 @@ def curve(
     with locked(settings), signals_interrupt():
         setup, _ = prepare_as_begun(settings)
         planned = plan_curve(settings, setup, configurations, connections)
-        plan = settings.plan(name).under(planned.connections[-1])
+        setup = _slow_down(setup, planned.connections[-1])
+        plan = setup.plan(name).under(planned.connections[-1])
         budget = minutes or expected_minutes(planned, plan, BLOCKS[name])
         refuse_too_little_time(len(planned.arms), "numbers of connections", plan, budget)
         storage = open_beside(
@@ -84,6 +85,14 @@ def curve(
         storage.remember(CURVE, planned)
         measure_curve(setup, planned, storage, plan, minutes=budget, progress=progress)
     return gather_curve(settings, storage)
+
+
+def _slow_down(setup: Setup, connections: int) -> Setup:
+    """Return a setup at the pace of more connections: a server that is full needs as much longer for each."""
+    pace, slower = setup.pace, connections / setup.load.shape.connections
+    if pace is None or slower <= 1:
+        return setup
+    return setup.at_pace(replace(pace, window_s=pace.window_s * slower, response_s=pace.response_s * slower))
 
 
 def expected_minutes(planned: CurvePlan, plan: Plan, blocks: int) -> float:

@@ -64,7 +64,7 @@ def sweep(  # noqa: PLR0913 - given by name, and most are left out
     with locked(settings), signals_interrupt():
         setup, maximized = prepare_as_begun(settings)
         planned = plan_sweep(settings, setup, parameter, values=values, around=around, at=at)
-        plan = replace(settings.plan(name), growth_s=GROWTH_S)
+        plan = replace(setup.plan(name), growth_s=GROWTH_S)
         budget = minutes or MINUTES[name]
         refuse_too_little_time(len(planned.values), "values", plan, budget)
         storage = open_beside(

@@ -17,7 +17,7 @@ from tests.unit.space.samples import facts
 from tuner.commands.contests import compare as module
 from tuner.records import Metric
 from tuner.space import load_space
-from tuner.study.facts import METRIC, MOVED_LOAD, MovedLoad
+from tuner.study.facts import METRIC, MOVED_LOAD, PACE, MovedLoad, Pace
 
 FASTER = {"open_file_cache": 2000}
 TRUE_RATIO = math.exp(0.18)
@@ -67,6 +67,16 @@ def test_the_load_comes_from_where_the_study_moved_it(settings, host, started):
     (starter,) = started
     assert starter.setup.placement.generator_cpus == {2, 3}
     assert starter.setup.load.shape.threads == 2
+
+
+def test_a_slow_application_has_the_windows_that_its_study_settled(settings, host, started):
+    open_on_disk(settings, host.clock).remember(PACE, Pace(window_s=8.0, response_s=0.6, since=1))
+
+    module.compare(settings, "default", FASTER, pairs=2)
+
+    (starter,) = started
+    assert starter.plan.window_s == 8.0
+    assert starter.setup.load.response_s == 0.6
 
 
 def test_the_lines_of_a_winner_give_the_winner_and_less_than_the_default_can_be_compared(settings):

@@ -26,7 +26,7 @@ from tuner.measure.window import Load
 from tuner.ports import Config, Failures
 from tuner.records import Failure, Role, Window
 from tuner.report.curve import curve_json, read_curves
-from tuner.study.facts import CONFIRMATION, Confirmation
+from tuner.study.facts import CONFIRMATION, PACE, Confirmation, Pace
 from tuner.study.settings import LoadSettings
 from tuner.study.side_storages import CURVES
 
@@ -109,6 +109,16 @@ def test_the_collapse_of_the_default_is_found_and_the_tuned_one_has_none(setting
     assert (tuned["bears_up_to"], tuned["fails_from"]) == (10_000, None)
     for spot in found.spots("tuned"):
         assert spot.ratio.low < 1.105 < spot.ratio.high
+
+
+def test_windows_of_a_slow_application_grow_with_the_connections(settings, host, started):
+    open_on_disk(settings, host.clock).remember(PACE, Pace(window_s=2.0, response_s=0.5, since=1))
+
+    module.curve(settings, {"default": "default", "tuned": TUNED_CACHE}, connections=[50, 1000])
+
+    (starter,) = started
+    assert starter.plan.window_s == 20.0  # the study has 100 connections
+    assert starter.setup.load.response_s == 5.0
 
 
 def test_each_block_holds_every_cell_in_an_order_of_its_own(settings, started):
