@@ -88,7 +88,8 @@ class Schedule:
         planned = self._study.storage.recall(CONFIRMATION)
         if best is not None:
             changes = self._study.setup.space.changes(best.config if planned is None else planned.config)
-            plan = replace(plan, factorial=count_factorial(plan, len(changes)))
+            kept = len(changes) - (planned is None)  # a leader loses a setting on its way, as a rule
+            plan = replace(plan, factorial=count_factorial(plan, kept))
         pairs, windows = self.plan_confirmation(gain)
         tried = sum(start.role in {Role.SEARCH, Role.REPEAT} for start in self._study.starts)
         pace = self._pace()
