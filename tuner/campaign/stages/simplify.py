@@ -41,8 +41,9 @@ PRICE_SHARE = 0.1
 """Of a line at the most, as a share of the gain: where there is little to gain, little things count."""
 
 IDLE_PRICES = 3.0
-"""Prices of a line that a setting has to bring which may be worth nothing. With a price of 1 %, 55 winners of
-drawn servers have 0.47 settings each that do nothing, instead of 0.84, and lose 2 % of their gain."""
+"""Prices of a line that a setting has to bring which may be worth nothing. Chosen from the trials of
+55 quick studies of drawn servers, where the mean alone decides: 0.47 settings a claim that do nothing instead
+of 0.84, and 98 % of the gain. With `SURE` and the time that there is, studies reach 0.93 (27 claims)."""
 SURE = 0.7
 """Probability that a setting is worth more than nothing from which on it stays, however little it brings."""
 NEGLIGIBLE = math.log(1.005)
