@@ -138,8 +138,8 @@ class Experiment:
         self.storage.remember(fact, value)
         if isinstance(value, MovedLoad | Pace):
             self.storage.known.forget_before(value.since)
+            self._follow()
         self.starts[:] = map(self.storage.judge, self.starts)
-        self._follow()
         self.shared.ranked = None
 
     def _follow(self) -> None:
