@@ -59,6 +59,6 @@ def test_each_virtual_host_is_proposed_and_asked_by_its_name(bed: Testbed, tmp_p
         target.hold(notes.append),
         target.deploy(found.space.complete({"worker_processes": 3})) as deployment,
     ):
-        lengths = [each.body_bytes for each in deployment.under("both").requests]
+        lengths = [each.body_bytes for each in deployment.under("both").load.requests]
     assert lengths[1:] == [5000]
     assert any("a page was replaced meanwhile" in note for note in notes)

@@ -90,7 +90,7 @@ def test_on_alike_hosts_a_gain_is_known_about_as_well_as_from_one():
     worst = Posterior.fit(SPACE, starts, hosts=Hosts(names=NAMES, across=AcrossHosts.WORST))
     together = Posterior.fit(SPACE, starts)
 
-    assert worst.interaction.sd < USUAL_SD
+    assert worst.seen.interaction.sd < USUAL_SD
     assert worst.gain(CACHED).log_ratio == pytest.approx(together.gain(CACHED).log_ratio, abs=0.01)
 
 
@@ -120,7 +120,7 @@ def test_a_study_of_one_host_is_bit_for_bit_what_it_was(host):
     assert seen.interaction is None
     assert (posterior.seen.interaction, posterior.compared) == (None, None)
     # As it was before there were hosts: contrasts of the process itself.
-    points = encode(SPACE, plain.encoding, [DEFAULT, CACHED, COPIED])
+    points = encode(SPACE, plain.seen.encoding, [DEFAULT, CACHED, COPIED])
     means, covariances = plain.process.joint(points, is_rough=True)
     contrast = np.hstack([-np.ones((2, 1)), np.eye(2)])
     gains, uncertain = posterior.gains([CACHED, COPIED])
