@@ -21,11 +21,10 @@ CLOCK_S = 2.0
 
 
 class Level(StrEnum):
-    """How near a limit is, or how sure it is that a change helps."""
+    """How near a limit is."""
 
     NOW = "now"
     NEXT = "next"
-    TRY = "try"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,7 +11,6 @@ from tuner.report.wording import make_printable
 HEADINGS = {
     Level.NOW: "Limits that bite now",
     Level.NEXT: "Limits that are near, or did bite before",
-    Level.TRY: "Settings that experts found worth trying",
 }
 NOT_MEASURED = "not measured"
 _MARKS = re.compile(r"([\\`*_{}\[\]()<>#+!|~&$-])")
