@@ -134,8 +134,8 @@ class Schedule:
         return more * (1 - assurance(gain, self._study.ranking().noise, pairs=pairs, windows=windows))
 
     def mean_cost_s(self) -> float:
-        """Return the mean seconds of a start."""
-        costs = [cost_s(start) for start in self._under_study_load()]
+        """Return the mean seconds of a start; how long one took whose session was killed is not known."""
+        costs = [cost for start in self._under_study_load() if (cost := cost_s(start)) > 0]
         return sum(costs) / len(costs) if costs else 5.0
 
     def mean_deploy_s(self) -> float:
