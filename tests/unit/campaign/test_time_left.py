@@ -1,5 +1,7 @@
 """When a running study is told to end, on simulated hosts."""
 
+from dataclasses import replace
+
 import pytest
 
 from tests.unit.simulation import (
@@ -9,7 +11,8 @@ from tests.unit.simulation import (
     open_in_memory,
     write_study,
 )
-from tuner.campaign.campaign import run_campaign
+from tuner.campaign.campaign import calibrate, run_campaign
+from tuner.records import Timing
 from tuner.study.presets import PRESETS
 
 
@@ -51,3 +54,14 @@ def test_in_the_last_stage_what_is_left_is_what_its_starts_take(tmp_path):
     last = [end for now_s, end in told if now_s >= end_s - 15]
     assert last
     assert all(abs(end - end_s) <= 3 for end in last)
+
+
+def test_how_long_a_trial_took_whose_session_was_killed_is_not_known(tmp_path):
+    host = SimulatedHost()
+    campaign = make_campaign(write_study(tmp_path), host, open_in_memory(host.clock))
+    calibrate(campaign)
+    known = campaign.storage.known.ended
+    known[:] = [replace(start, timing=Timing()) for start in known]
+
+    assert campaign.schedule.mean_cost_s() > 0
+    assert campaign.count_ahead() == 1
