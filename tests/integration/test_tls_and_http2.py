@@ -62,7 +62,7 @@ def test_the_default_answers_over_what_the_load_speaks_and_is_in_force(
         assert deployment.load.url.startswith("http://" if spoken == "h2c" else "https://")
         assert deployment.load.body_bytes == 615
         assert deployment.effective.items() <= deployment.config.items()
-        window = run_window(deployment, setup.load, 1.0)
+        window = run_window(deployment, setup.load, 3.0)  # a pause of a quarter of it is a loss
 
     assert window.correct > 100
     assert window.failures.total == 0

@@ -72,6 +72,16 @@ def without_hints(space: Space) -> Space:
     return replace(space, parameters=tuple(replace(each, hint=None) for each in space.parameters))
 
 
+SIX = without_hints(space_of(*TUNED, "tcp_nodelay"))
+"""A space of six parameters of which no expert knows anything."""
+SIX_CHANGED = SIX.complete(
+    {
+        "worker_connections": 2000, "multi_accept": True, "sendfile": False, "open_file_cache": 2000,
+        "access_log_buffer": 64, "tcp_nodelay": False,
+    }
+)  # fmt: skip
+
+
 def write_study(folder: Path, *, seed: int = 1, optimizer: str = "tpe", more: str = "") -> Study:
     """Write a study file and load it."""
     path = folder / "simulated.yaml"

@@ -10,14 +10,13 @@ import numpy as np
 import pytest
 
 from tests.unit.simulation import (
+    SIX,
+    SIX_CHANGED,
     SMALL_PLAN,
-    TUNED,
     Log,
     SimulatedHost,
     make_campaign,
     open_in_memory,
-    space_of,
-    without_hints,
     write_study,
 )
 from tuner.campaign.campaign import calibrate, run_campaign
@@ -30,13 +29,6 @@ from tuner.records import Failure, Role
 from tuner.statistics.ranking import config_key
 from tuner.study.storage import Opening
 
-SPACE = without_hints(space_of(*TUNED, "tcp_nodelay"))
-FINALIST = SPACE.complete(
-    {
-        "worker_connections": 2000, "multi_accept": True, "sendfile": False, "open_file_cache": 2000,
-        "access_log_buffer": 64, "tcp_nodelay": False,
-    }
-)  # fmt: skip
 PLAN = replace(SMALL_PLAN, factorial=8, simplify_s=35)
 CRASH = Failure(kind="crashed", reason="it was killed")
 
@@ -46,14 +38,14 @@ def three_of_six_matter(config):
     return 0.2 * moved[0] + 0.15 * moved[1] + 0.1 * moved[2]
 
 
-def campaign_of(tmp_path, *, plan=PLAN, finalist=FINALIST, seed=1, **host):
+def campaign_of(tmp_path, *, plan=PLAN, finalist=SIX_CHANGED, seed=1, **host):
     """Measure a finalist that was found as a whole: no trial has some of its settings only."""
     host = SimulatedHost(**{"worth": three_of_six_matter, "seed": seed, **host})
     settings = write_study(tmp_path, seed=seed)
-    campaign = make_campaign(settings, host, open_in_memory(host.clock), plan=plan, space=SPACE)
+    campaign = make_campaign(settings, host, open_in_memory(host.clock), plan=plan, space=SIX)
     calibrate(campaign)
     for _ in range(4):
-        campaign.make(Opening(role=Role.SEARCH, config=finalist, point=SPACE.encode(finalist)))
+        campaign.make(Opening(role=Role.SEARCH, config=finalist, point=SIX.encode(finalist)))
     return campaign
 
 
@@ -78,7 +70,7 @@ def keys_of(campaign):
 
 
 def lines_of(campaign):
-    found = explain(SPACE, campaign.starts, FINALIST, metric="goodput_rps", seed=1)
+    found = explain(SIX, campaign.starts, SIX_CHANGED, metric="goodput_rps", seed=1)
     return {line.parameter: line for line in found.lines}
 
 
@@ -99,7 +91,7 @@ def test_settings_that_were_always_tried_together_are_told_apart(tmp_path):
     campaign = campaign_of(tmp_path)
     assert {line.finding for line in lines_of(campaign).values()} == {Finding.UNKNOWN}
 
-    measure_effects(campaign, FINALIST)
+    measure_effects(campaign, SIX_CHANGED)
 
     lines = lines_of(campaign)
     helps = {name for name, line in lines.items() if line.finding is Finding.HELPS}
@@ -114,25 +106,25 @@ def test_settings_that_were_always_tried_together_are_told_apart(tmp_path):
 def test_each_trial_has_some_of_the_settings_and_is_allowed(tmp_path):
     campaign = campaign_of(tmp_path)
 
-    measure_effects(campaign, FINALIST)
+    measure_effects(campaign, SIX_CHANGED)
 
     for trial in ablations(campaign):
-        assert SPACE.changes(trial.config)
-        assert SPACE.changes(trial.config).items() < SPACE.changes(FINALIST).items()
-        assert not SPACE.violations(trial.config)
-        assert not SPACE.lacks(trial.config)
+        assert SIX.changes(trial.config)
+        assert SIX.changes(trial.config).items() < SIX.changes(SIX_CHANGED).items()
+        assert not SIX.violations(trial.config)
+        assert not SIX.lacks(trial.config)
 
 
 def test_a_later_session_makes_the_trials_that_are_missing(tmp_path):
     whole, again = campaign_of(tmp_path), campaign_of(tmp_path)
-    measure_effects(whole, FINALIST)
+    measure_effects(whole, SIX_CHANGED)
     again.plan = replace(PLAN, factorial=3)
-    measure_effects(again, FINALIST)
+    measure_effects(again, SIX_CHANGED)
     assert len(ablations(again)) == 3
 
     again.plan = PLAN
-    measure_effects(again, FINALIST)
-    measure_effects(again, FINALIST)
+    measure_effects(again, SIX_CHANGED)
+    measure_effects(again, SIX_CHANGED)
 
     assert keys_of(again) == keys_of(whole)
 
@@ -143,7 +135,7 @@ def test_what_crashed_is_not_tried_again(tmp_path):
         fault=lambda config: CRASH if config["open_file_cache"] and not config["multi_accept"] else None,
     )
 
-    measure_effects(campaign, FINALIST)
+    measure_effects(campaign, SIX_CHANGED)
 
     crashed = [config_key(start.config) for start in ablations(campaign) if not start.counts]
     assert crashed
@@ -151,7 +143,7 @@ def test_what_crashed_is_not_tried_again(tmp_path):
 
 
 def test_few_settings_are_tried_more_than_once(tmp_path):
-    two = SPACE.complete({"open_file_cache": 2000, "multi_accept": True})
+    two = SIX.complete({"open_file_cache": 2000, "multi_accept": True})
     campaign = campaign_of(tmp_path, finalist=two)
 
     measure_effects(campaign, two)
@@ -160,7 +152,7 @@ def test_few_settings_are_tried_more_than_once(tmp_path):
 
 
 def test_a_single_setting_needs_none(tmp_path):
-    one = SPACE.complete({"open_file_cache": 2000})
+    one = SIX.complete({"open_file_cache": 2000})
     campaign = campaign_of(tmp_path, finalist=one)
 
     measure_effects(campaign, one)
@@ -172,7 +164,7 @@ def test_they_end_with_the_time_of_the_study(tmp_path):
     campaign = campaign_of(tmp_path, plan=replace(PLAN, factorial=1000))
     campaign.clock.sleep(campaign.schedule.time_left_s() - 60)
 
-    measure_effects(campaign, FINALIST)
+    measure_effects(campaign, SIX_CHANGED)
 
     assert ablations(campaign)
     assert 0 < campaign.schedule.time_left_s() < 20
@@ -182,7 +174,7 @@ def test_before_the_confirmation_they_leave_it_its_time(tmp_path):
     campaign = campaign_of(tmp_path)
     campaign.clock.sleep(campaign.schedule.time_left_s() - 30)
 
-    simplify(campaign, FINALIST)
+    simplify(campaign, SIX_CHANGED)
 
     assert not ablations(campaign)
 
@@ -192,7 +184,7 @@ def test_half_of_the_simplification_is_theirs(tmp_path):
     campaign = campaign_of(tmp_path, plan=plan, sigma_start=0.06, sigma_window=0.06)
     campaign.progress = Counts()
 
-    simplify(campaign, FINALIST)
+    simplify(campaign, SIX_CHANGED)
 
     cost_s = campaign.schedule.mean_cost_s()
     assert 20 < campaign.schedule.spent_s(Role.ABLATION) <= 40 + cost_s
@@ -203,7 +195,7 @@ def test_a_confirmed_winner_is_explained_in_the_time_that_is_left(tmp_path):
     host = SimulatedHost(worth=three_of_six_matter)
     plan = replace(PLAN, trials=20, simplify_s=0)
     campaign = make_campaign(
-        write_study(tmp_path), host, open_in_memory(host.clock), plan=plan, space=SPACE
+        write_study(tmp_path), host, open_in_memory(host.clock), plan=plan, space=SIX
     )  # fmt: skip
 
     assert run_campaign(campaign) == CONFIRMED
@@ -223,12 +215,12 @@ def test_effects_are_named_and_their_intervals_hold(tmp_path):
     plan, held, named, idle = replace(PLAN, factorial=16, simplify_s=100), [], [], []
     for seed in range(12):
         rng = Random(seed)  # noqa: S311 - no secret
-        effects = {name: rng.choice([0.0, rng.uniform(0.08, 0.22)]) for name in SPACE.changes(FINALIST)}
+        effects = {name: rng.choice([0.0, rng.uniform(0.08, 0.22)]) for name in SIX.changes(SIX_CHANGED)}
         campaign = campaign_of(
             tmp_path, plan=plan, seed=seed, sigma_start=0.02, sigma_window=0.03,
-            worth=lambda config, effects=effects: sum(effects[name] for name in SPACE.changes(config)),
+            worth=lambda config, effects=effects: sum(effects[name] for name in SIX.changes(config)),
         )  # fmt: skip
-        measure_effects(campaign, FINALIST)
+        measure_effects(campaign, SIX_CHANGED)
         for name, line in lines_of(campaign).items():
             held.append(math.log(line.worth.low) <= effects[name] <= math.log(line.worth.high))
             (named if effects[name] else idle).append(line.finding is Finding.HELPS)

@@ -5,13 +5,13 @@ from dataclasses import replace
 import pytest
 
 from tests.unit.simulation import (
+    SIX,
+    SIX_CHANGED,
     SMALL_PLAN,
     TUNED,
     SimulatedHost,
     make_campaign,
     open_in_memory,
-    space_of,
-    without_hints,
     write_study,
 )
 from tuner.campaign.campaign import calibrate
@@ -22,13 +22,6 @@ from tuner.space import Hint
 from tuner.statistics.ranking import config_key
 from tuner.study.storage import Opening
 
-SPACE = without_hints(space_of(*TUNED, "tcp_nodelay"))
-FINALIST = SPACE.complete(
-    {
-        "worker_connections": 2000, "multi_accept": True, "sendfile": False, "open_file_cache": 2000,
-        "access_log_buffer": 64, "tcp_nodelay": False,
-    }
-)  # fmt: skip
 PLAN = replace(SMALL_PLAN, simplify_s=150)
 CRASH = Failure(kind="crashed", reason="it was killed")
 
@@ -37,17 +30,17 @@ def two_of_six_matter(config):
     return (0.2 if config["open_file_cache"] else 0.0) + (0.1 if config["multi_accept"] else 0.0)
 
 
-def finalist_of(tmp_path, *, seed=1, plan=PLAN, starts=4, space=SPACE, **host):
+def finalist_of(tmp_path, *, seed=1, plan=PLAN, starts=4, space=SIX, **host):
     """Measure a finalist a few times, and two others of its kind."""
     host = SimulatedHost(**{"worth": two_of_six_matter, "seed": seed, **host})
     settings = write_study(tmp_path, seed=seed)
     campaign = make_campaign(settings, host, open_in_memory(host.clock), plan=plan, space=space)
     calibrate(campaign)
-    for config in [FINALIST] * starts + [
-        SPACE.complete({"open_file_cache": 500, "sendfile": False}),
-        SPACE.complete({"worker_connections": 4000, "tcp_nodelay": False}),
+    for config in [SIX_CHANGED] * starts + [
+        SIX.complete({"open_file_cache": 500, "sendfile": False}),
+        SIX.complete({"worker_connections": 4000, "tcp_nodelay": False}),
     ]:
-        campaign.make(Opening(role=Role.SEARCH, config=config, point=SPACE.encode(config)))
+        campaign.make(Opening(role=Role.SEARCH, config=config, point=SIX.encode(config)))
     return campaign, host
 
 
@@ -58,12 +51,12 @@ def measured(campaign):
 @pytest.mark.parametrize("seed", range(4))
 def test_where_two_of_six_lines_matter_few_are_shipped_with_nearly_all_of_the_gain(tmp_path, seed):
     campaign, _ = finalist_of(tmp_path, seed=seed, sigma_start=0.015, sigma_window=0.02)
-    assert len(SPACE.changes(FINALIST)) == 6
+    assert len(SIX.changes(SIX_CHANGED)) == 6
 
-    left = simplify(campaign, FINALIST)
+    left = simplify(campaign, SIX_CHANGED)
 
-    assert len(SPACE.changes(left)) <= 3
-    assert two_of_six_matter(left) >= 0.97 * two_of_six_matter(FINALIST)
+    assert len(SIX.changes(left)) <= 3
+    assert two_of_six_matter(left) >= 0.97 * two_of_six_matter(SIX_CHANGED)
 
 
 @pytest.mark.parametrize("simplify_s", [0, 8, 16, 60])
@@ -72,7 +65,7 @@ def test_nothing_ships_that_was_never_measured(tmp_path, simplify_s, noise):
     plan = replace(PLAN, simplify_s=simplify_s)
     campaign, _ = finalist_of(tmp_path, plan=plan, starts=1, sigma_start=noise, sigma_window=noise)
 
-    assert config_key(simplify(campaign, FINALIST)) in measured(campaign)
+    assert config_key(simplify(campaign, SIX_CHANGED)) in measured(campaign)
 
 
 def test_without_time_the_finalist_stays_as_it_is(tmp_path):
@@ -80,7 +73,7 @@ def test_without_time_the_finalist_stays_as_it_is(tmp_path):
     host.clock.sleep(3600)
     made = len(campaign.starts)
 
-    left = simplify(campaign, FINALIST)
+    left = simplify(campaign, SIX_CHANGED)
 
     assert config_key(left) in measured(campaign)
     assert len(campaign.starts) == made
@@ -91,7 +84,7 @@ def test_a_line_that_does_harm_is_left_out(tmp_path):
         tmp_path, worth=lambda config: two_of_six_matter(config) - (0.0 if config["sendfile"] else 0.08)
     )
 
-    left = simplify(campaign, FINALIST)
+    left = simplify(campaign, SIX_CHANGED)
 
     assert left["sendfile"]
     assert left["open_file_cache"]
@@ -102,10 +95,10 @@ def test_a_line_that_no_expert_named_has_to_be_worth_more_where_others_were_name
     """Without `sendfile` it is 2.5 % quicker: more than the price of a line, less than four of them."""
     hints = {"open_file_cache": Hint(odds=3, direction="up"), "sendfile": Hint(odds=3, value=False)}
     space = replace(
-        SPACE,
+        SIX,
         parameters=tuple(
             replace(each, hint=hints.get(each.name) if each.name in named else None)
-            for each in SPACE.parameters
+            for each in SIX.parameters
         ),
     )
     campaign, _ = finalist_of(
@@ -116,7 +109,7 @@ def test_a_line_that_no_expert_named_has_to_be_worth_more_where_others_were_name
         sigma_window=0.001,
     )
 
-    left = simplify(campaign, FINALIST)
+    left = simplify(campaign, SIX_CHANGED)
 
     assert left["open_file_cache"]
     assert (not left["sendfile"]) == is_kept
@@ -132,7 +125,7 @@ def test_a_reduction_that_crashes_is_never_shipped_and_not_started_for_ever(tmp_
         ),
     )
 
-    left = simplify(campaign, FINALIST)
+    left = simplify(campaign, SIX_CHANGED)
 
     assert left["multi_accept"] or left["open_file_cache"] != 2000
     assert config_key(left) in measured(campaign)
@@ -142,10 +135,10 @@ def test_a_reduction_that_crashes_is_never_shipped_and_not_started_for_ever(tmp_
 
 def test_what_was_refused_does_not_come_back_as_a_reduction(tmp_path):
     campaign, _ = finalist_of(tmp_path)
-    first = simplify(campaign, FINALIST)
+    first = simplify(campaign, SIX_CHANGED)
     refuse(campaign, first, "it fails beside slow clients")
 
-    second = simplify(campaign, FINALIST)
+    second = simplify(campaign, SIX_CHANGED)
 
     assert config_key(second) != config_key(first)
     assert config_key(second) in measured(campaign)
