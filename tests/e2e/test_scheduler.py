@@ -61,12 +61,13 @@ def test_a_worker_measures_for_a_controller_and_both_end_as_they_should(tmp_path
     assert not tuner.processes()
 
 
-def test_a_scheduler_that_is_not_there_is_named(tmp_path: Path):
+@pytest.mark.parametrize("command", ["run", "worker"])
+def test_a_scheduler_that_is_not_there_is_named(tmp_path: Path, command: str):
     tuner = CommandLine(tmp_path)
     study = tuner.write()
 
-    done = tuner.run("run", study, "--scheduler", "tcp://127.0.0.1:1")
+    done = tuner.run(command, study, "--scheduler", "tls://127.0.0.1:1")
 
     assert done.returncode == 3
-    assert "tcp://127.0.0.1:1 cannot be reached" in done.stderr
+    assert "tls://127.0.0.1:1 cannot be reached" in done.stderr
     assert "Traceback" not in done.stderr

@@ -266,6 +266,7 @@ def connected(
         except BaseException as error:  # noqa: BLE001 - told by the main thread
             if not opened.done():
                 opened.set_exception(error)
+                return
         if not is_ending.is_set():
             os.kill(os.getpid(), signal.SIGTERM)
 
