@@ -63,7 +63,9 @@ def test_a_candidate_without_room_for_more_connections_fails_where_they_come(
     assert all(each.default.goodput_rps > 1000 for each in named.values())
     assert all(each.default.failed == 0 for each in named.values())
     assert named["10 connections"].candidate.failed == named["Connection: close"].candidate.failed == 0
-    assert named["160 connections"].finding == named["60 slow clients"].finding == "fails"
+    assert named["160 connections"].finding == "fails"
+    # 100 connections come to within a few of its room: how many are dropped depends on how they arrive.
+    assert named["60 slow clients"].finding in {"fails", "fails more"}
     assert found.verdict == "fails"
     starts = [start for start in experiment.starts if start.role is Role.OTHER_LOADS]
     opened = {

@@ -137,7 +137,8 @@ def test_slow_clients_take_their_time_over_what_the_load_speaks(server: str, spo
     assert are_there
     assert len(held) == 20
     assert window.correct > 100
-    assert window.failures.total == 0
+    # The event MPM closes kept connections while all its threads are busy, and a request may be on its way.
+    assert window.failures.total < 0.01 * window.correct
 
 
 class Other(Nginx):
