@@ -209,6 +209,11 @@ bench-warm-start: ## Measure what an earlier study is worth to a new one (ten mi
 dist: setup ## Build wheel, source distribution, man page, completion, bill of materials and checksums into dist/
 	@.ci/dist
 
+.PHONY: release
+release: ## Release VERSION: check everything, set the version, date the changelog, commit, tag, build dist/
+	@.ci/release "$(VERSION)"
+	@.ci/dist
+
 .PHONY: deb
 deb: setup ## Build a Debian package for this distribution, with all that tuner is installed with, into dist/
 	@.ci/programs deb

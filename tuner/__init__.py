@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from tuner.statistics.control_level import combine
     from tuner.study import Study, load_study
 
-__version__ = "0.1.0"
+__version__ = "0.5.0"
 __all__ = [
     "Comparison", "Contest", "Curve", "LineProgress", "NonInferiority", "Reading", "Remeasuring", "Study",
     "Summary", "Sweep", "TargetError", "TunerError", "UsageError", "Verification", "combine", "compare",
