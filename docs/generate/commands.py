@@ -12,7 +12,7 @@ from tuner.cli import app
 HEAD = """\
 # Command line
 
-What `tuner COMMAND --help` says of each command.
+Every command with its arguments and options, as `tuner COMMAND --help` prints them.
 [Read the result](../index.md#read-the-result) has the exit codes.
 """
 

@@ -9,8 +9,8 @@ from docs.generate.markdown import put
 HEAD = """\
 # Python
 
-What scripts and notebooks import from `tuner`. [From Python](../python.md) says what is for what, with an
-example.
+Functions, results and errors that scripts and notebooks import from `tuner`. [From Python](../python.md) gives an
+overview with an example.
 """
 NOT_MADE = "   :exclude-members: __init__, __new__\n"
 MEMBERS = f"   :members:\n   :undoc-members:\n{NOT_MADE}"
@@ -24,7 +24,7 @@ def write_page(folder: Path) -> None:
     objects = [name for name in public if name not in {*functions, *errors}]
     sections = [
         ("Functions", [f".. autofunction:: tuner.{name}\n" for name in functions]),
-        ("What they take and return", [f".. autoclass:: tuner.{name}\n{MEMBERS}" for name in objects]),
+        ("Parameters and results", [f".. autoclass:: tuner.{name}\n{MEMBERS}" for name in objects]),
         ("Errors", [f".. autoexception:: tuner.{name}\n{NOT_MADE}" for name in errors]),
     ]
     lines = [HEAD]

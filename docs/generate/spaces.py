@@ -15,22 +15,22 @@ KINDS = {"int": "whole number", "float": "number", "categorical": "one of severa
 APPLIED = {"live": "at once", "reload": "by a reload", "restart": "by a restart"}
 RISKS = {
     "safe": "safe",
-    "semantic": "semantic: it changes what the server does, and is tuned only where a study allows it",
-    "risky": "risky: it is tuned only where a study allows it",
+    "semantic": "semantic: it changes what the server does; tuned only if a study allows it",
+    "risky": "risky: tuned only if a study allows it",
 }
 SCOPES = {
-    "netns": "one network namespace, so that a sandbox has its own",
+    "netns": "one network namespace; a sandbox has its own",
     "host": "the whole machine; a sandbox leaves it alone",
-    "private": "private instances; an installed service keeps its own",
+    "private": "sandboxes; an installed server keeps its own",
 }
 HEAD = """\
-# What can be tuned
+# Parameter catalogue
 
-Every setting that tuner knows, from the search spaces that it ships. `tuner spaces NAME` prints the same in
-a terminal, and `tuner spaces --study FILE` which of them a study searches. [Search spaces](../../spaces.md)
-explains the words and how to write a space of your own.
+Every setting that tuner can change, by search space. Run `tuner spaces NAME` for the ranges on your machine, and
+`tuner spaces --study FILE` for the settings that a study searches. [Search spaces](../../spaces.md) explains the
+fields, and how to write your own.
 
-| space | server | settings | what it is for |
+| space | server | settings | purpose |
 |---|---|---|---|
 """
 
@@ -66,7 +66,7 @@ def _write_space(name: str) -> Iterator[str]:
         if row["kind"] != "derived":
             yield from _write_setting(row)
     follows = [row for row in rows if row["kind"] == "derived"]
-    yield from _section("Settings that follow from others", follows, _write_derived)
+    yield from _section("Derived settings", follows, _write_derived)
     yield from _section("Rules", list(merged.constraints.values()), _write_rule)
     yield from _section("Capacity", list(merged.capacity.values()), _write_figure)
     yield from _section("Presets", list(merged.presets.values()), _write_preset)
@@ -104,13 +104,13 @@ def _tell(row: dict[str, Any]) -> dict[str, str]:
         "Risk": RISKS[row["risk"]],
         "Exists when": code(row["when"]),
         "Exists where": code(row["exists"]),
-        "Acts when": acts,
-        "Over loopback": "" if row["loopback"] else "without effect",
+        "Has an effect when": acts,
+        "Over loopback": "" if row["loopback"] else "no effect",
         "Versions": _tell_versions(row),
-        "Belongs to": SCOPES.get(row["scope"], ""),
+        "Scope": SCOPES.get(row["scope"], ""),
         "Written": "not itself; it builds other settings" if row["internal"] else "",
-        "What experts know": _tell_hint(row["hint"]),
-        "What else changes": escape(row["also"]),
+        "Hint": _tell_hint(row["hint"]),
+        "Side effects": escape(row["also"]),
         "Source": escape(row["source"]),
     }
 
@@ -151,7 +151,7 @@ def _write_figure(draft: Draft) -> list[str]:
 def _write_preset(draft: Draft) -> list[str]:
     preset = {"source": "", "try_first": True, **draft.fields}
     values = "\n".join(f"{name}: {value}" for name, value in preset["values"].items())
-    tried = "tried before the search" if preset["try_first"] else "a recipe; no search tries it by itself"
+    tried = "tried before the search" if preset["try_first"] else "a recipe; `tuner compare` measures it, the search does not try it"
     told = {"Use": tried, "Source": escape(preset["source"])}
     title = escape(preset["title"])
     return [f"### {draft.name}", "", title, "", f"```yaml\n{values}\n```", "", *fields(told)]

@@ -13,8 +13,9 @@ from tuner.study.schema import json_schema
 HEAD = """\
 # Study file
 
-Every key of a study file. Three are needed: `study`, `servers` and `space`. `tuner init` writes a commented
-file, [Studies](../studies.md) shows the keys at work, and `tuner schema` prints this reference for editors.
+Every key of a study file, with its type, default and an example. Three are required: `study`, `servers` and `space`.
+Run `tuner init` to write a commented file. [Studies](../studies.md) shows the keys in use. `tuner schema` prints the
+JSON Schema for editors.
 """
 PARTS = {
     "": ("StudyFile", "Keys of a study"),
@@ -63,7 +64,7 @@ def _write_key(key: str, told: dict[str, Any], *, is_needed: bool) -> Iterator[s
     rows = {
         "Type": escape(_name_type(told)),
         "Unit": unit,
-        "Default": "none; the key is needed" if is_needed else code(_show(told.get("default", ""))),
+        "Default": "none; the key is required" if is_needed else code(_show(told.get("default", ""))),
         "Example": code(f"{key}: {_show(told['examples'][0])}"),
     }
     yield from (f"### {code(key)}", "", escape(told["description"]), "", *fields(rows), "")
