@@ -151,7 +151,7 @@ def _write_figure(draft: Draft) -> list[str]:
 def _write_preset(draft: Draft) -> list[str]:
     preset = {"source": "", "try_first": True, **draft.fields}
     values = "\n".join(f"{name}: {value}" for name, value in preset["values"].items())
-    tried = "tried before the search" if preset["try_first"] else "a recipe; `tuner compare` measures it, the search does not try it"
+    tried = "tried before the search" if preset["try_first"] else "a recipe, for `tuner compare` only"
     told = {"Use": tried, "Source": escape(preset["source"])}
     title = escape(preset["title"])
     return [f"### {draft.name}", "", title, "", f"```yaml\n{values}\n```", "", *fields(told)]
