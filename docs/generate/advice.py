@@ -11,8 +11,8 @@ from tuner.advice.rules import FOLDER, read_file, rule_files
 HEAD = """\
 # Rules for advice
 
-Every limit that `tuner advise` knows, with its evidence and its remedy. [Advice](../advise.md) explains a finding
-and how to add a rule. Expressions use setting names and the facts at the end of this page.
+Every limit that `tuner advise` knows, with its evidence and its remedy. [Advice](../advise.md) explains a
+finding and how to add a rule. Expressions use setting names and the facts at the end of this page.
 """
 HARMS = {"fails": "requests fail", "waits": "requests wait", "slows": "requests are slower than necessary"}
 

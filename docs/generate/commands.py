@@ -1,4 +1,4 @@
-"""Writes the reference of the command line from what the commands say of themselves, and the guides' examples."""
+"""Writes the reference of the command line from the help of the commands, with examples of the guides."""
 
 import re
 from collections.abc import Sequence
@@ -13,10 +13,12 @@ from tuner.cli import app
 HEAD = """\
 # Command line
 
-Every command with its arguments and options, as `tuner COMMAND --help` prints them, and with examples of the guides.
+Every command with its arguments and options, as `tuner COMMAND --help` prints them, and with examples.
 [Read the result](../index.md#read-the-result) has the exit codes.
 """
 MOST_EXAMPLES = 6
+PAGES_APART = {"adding-a-server", "own-servers"}
+"""Guides whose studies only their readers have."""
 _CONSOLE = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _CALL = re.compile(r"^\$ (?P<call>tuner (?P<name>\w+)\b.*?)(?P<remark> +#.*)?$", re.MULTILINE)
 
@@ -43,7 +45,7 @@ def write_page(folder: Path) -> None:
 def _find_examples(guides: Path) -> dict[str, list[str]]:
     """Return command → how guides call it, each call once, those with a remark first."""
     found: dict[str, dict[str, str]] = {}
-    for page in sorted(guides.glob("*.md")):
+    for page in sorted(each for each in guides.glob("*.md") if each.stem not in PAGES_APART):
         for block in _CONSOLE.findall(page.read_text()):
             for call in _CALL.finditer(block):
                 calls = found.setdefault(call["name"], {})

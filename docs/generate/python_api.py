@@ -9,8 +9,8 @@ from docs.generate.markdown import put
 HEAD = """\
 # Python
 
-Functions, results and errors that scripts and notebooks import from `tuner`. [From Python](../python.md) gives an
-overview with an example.
+Functions, results and errors that scripts and notebooks import from `tuner`. [From Python](../python.md)
+gives you an overview with an example.
 """
 NOT_MADE = "   :exclude-members: __init__, __new__\n"
 MEMBERS = f"   :members:\n   :undoc-members:\n{NOT_MADE}"

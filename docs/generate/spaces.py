@@ -26,9 +26,9 @@ SCOPES = {
 HEAD = """\
 # Parameter catalogue
 
-Every setting that tuner can change, by search space. Run `tuner spaces NAME` for the ranges on your machine, and
-`tuner spaces --study FILE` for the settings that a study searches. [Search spaces](../../spaces.md) explains the
-fields, and how to write your own.
+Every setting that tuner can change, by search space. Run `tuner spaces NAME` for the ranges on your machine,
+and `tuner spaces --study FILE` for the settings that a study searches. [Search spaces](../../spaces.md)
+explains the fields, and how to write your own.
 
 | space | server | settings | purpose |
 |---|---|---|---|

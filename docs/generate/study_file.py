@@ -13,9 +13,9 @@ from tuner.study.schema import json_schema
 HEAD = """\
 # Study file
 
-Every key of a study file, with its type, default and an example. Three are required: `study`, `servers` and `space`.
-Run `tuner init` to write a commented file. [Studies](../studies.md) shows the keys in use. `tuner schema` prints the
-JSON Schema for editors.
+Every key of a study file, with its type, default and an example. You need three: `study`, `servers` and
+`space`. Run `tuner init` to write a commented file. [Studies](../studies.md) shows the keys in use. `tuner
+schema` prints the JSON Schema for editors.
 """
 PARTS = {
     "": ("StudyFile", "Keys of a study"),

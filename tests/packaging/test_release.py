@@ -43,7 +43,11 @@ def git(checkout: Path, *words: str) -> str:
 
 
 def release(checkout: Path, version: str, checks: str = "true") -> subprocess.CompletedProcess[str]:
-    person = {f"GIT_{role}_{key}": "tester@example.org" for role in ("AUTHOR", "COMMITTER") for key in ("NAME", "EMAIL")}
+    person = {
+        f"GIT_{role}_{key}": "tester@example.org"
+        for role in ("AUTHOR", "COMMITTER")
+        for key in ("NAME", "EMAIL")
+    }
     return subprocess.run(
         [checkout / ".ci/release", version], env={**os.environ, **person, "CHECKS": checks},
         capture_output=True, text=True, check=False,
@@ -56,7 +60,9 @@ def test_a_release_sets_the_version_dates_its_entries_and_is_tagged(checkout: Pa
     assert ended.returncode == 0, ended.stderr
     assert f'__version__ = "{NEXT}"' in (checkout / "tuner/__init__.py").read_text()
     log = (checkout / "CHANGELOG.md").read_text()
-    assert re.search(rf"## \[Unreleased\]\n\n## \[{NEXT}\] – \d{{4}}-\d\d-\d\d\n\n### Added\n\n{re.escape(ENTRY)}\n", log)
+    assert re.search(
+        rf"## \[Unreleased\]\n\n## \[{NEXT}\] – \d{{4}}-\d\d-\d\d\n\n### Added\n\n{re.escape(ENTRY)}\n", log
+    )
     assert git(checkout, "tag").split() == [f"v{NEXT}"]
     assert git(checkout, "status", "--porcelain") == ""
 
@@ -75,7 +81,9 @@ def test_what_cannot_be_released_is_refused_and_nothing_changes(checkout: Path):
 
 
 def test_the_newest_version_of_the_changelog_is_this_one():
-    versions = re.findall(r"^## \[([\d.]+)\] – \d{4}-\d\d-\d\d$", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
+    versions = re.findall(
+        r"^## \[([\d.]+)\] – \d{4}-\d\d-\d\d$", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE
+    )
 
     assert versions[0] == __version__
     assert versions == sorted(versions, key=lambda version: [*map(int, version.split("."))], reverse=True)
