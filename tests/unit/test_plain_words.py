@@ -27,10 +27,6 @@ NOT_YET = {
         "commands", "corpus", "exports", "faq", "index", "managed", "optimizer", "own-servers", "python",
         "recipes", "verify-and-gate", "workers",
     )),
-    *(f"search_spaces/{space}.yaml" for space in (
-        "apache-event", "apache-mpm", "apache-prefork", "apache-worker", "caddy", "examples/iis/iis", "h2o",
-        "haproxy", "nginx", "parts/apache-proxy", "php-fpm", "sysctl-fs", "sysctl-net", "sysctl-vm", "sysfs",
-    )),
 }  # fmt: skip
 """Places that are not written in plain words so far."""
 NO_PROSE = re.compile(r"^```.*?^```$|^<.*?>$|^#.*?$|^\|[-|: ]+\|$", re.MULTILINE | re.DOTALL)
