@@ -15,7 +15,7 @@ from tuner.cli import app
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "docs/examples"
-SHOWN = [ROOT / "docs/verify-and-gate.md", *sorted(EXAMPLES.rglob("*.*"))]
+SHOWN = [ROOT / "docs/verify.md", ROOT / "docs/ci-gate.md", *sorted(EXAMPLES.rglob("*.*"))]
 COMMAND = re.compile(
     r"(?:^|[/ ])tuner((?: +-{1,2}[a-z]+)* +(?:verify|gate|check|run|worker|apply|confirm) .*)$"
 )
@@ -55,7 +55,8 @@ def parse(arguments: list[str]) -> None:
 @pytest.mark.parametrize(
     ("name", "count"),
     [
-        ("verify-and-gate.md", 6),
+        ("verify.md", 3),
+        ("ci-gate.md", 4),
         ("github-actions.yaml", 1),
         ("gitlab-ci.yaml", 2),
         ("tuner-verify.service", 1),
