@@ -1,6 +1,8 @@
-"""The documents name what is there: files, links, targets of make, spaces that load."""
+"""The documents name what is there: files, links, targets of make, spaces that load, messages of the code."""
 
+import ast
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -55,3 +57,28 @@ def test_the_space_that_authors_begin_with_loads():
         "tcp_nopush",
     ]
     assert [preset.name for preset in space.presets] == ["plain"]
+
+
+def read_messages() -> Iterator[str]:
+    """Yield every text of the code, with … for what it fills in, and every script that people run."""
+    for path in (path for folder in ("tuner", "adapters") for path in (ROOT / folder).rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.JoinedStr):
+                parts = (each.value if isinstance(each, ast.Constant) else "…" for each in node.values)
+                yield "".join(map(str, parts))
+            elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+                yield node.value
+    scripts = (*(ROOT / "tuner").rglob("*.sh"), *(ROOT / ".ci").glob("*"))
+    for path in (each for each in scripts if each.is_file()):
+        yield path.read_text().replace("\\`", "`")
+
+
+def test_troubleshooting_is_about_messages_that_the_code_has():
+    page = (ROOT / "docs/troubleshooting.md").read_text()
+    headings = [said for _, said in re.findall(r"^### (`{1,2})(.+)\1$", page, re.MULTILINE)]
+    known = "\n".join(read_messages())
+
+    assert len(headings) >= 25
+    assert len(set(re.findall(r'^<a id="([a-z-]+)"></a>$', page, re.MULTILINE))) == len(headings)
+    longest = {heading: max(heading.split("…"), key=len).strip(" .:,(") for heading in headings}
+    assert [heading for heading, part in longest.items() if part not in known] == []
