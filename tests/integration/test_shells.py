@@ -133,9 +133,7 @@ def test_the_page_has_every_command_with_its_options_and_every_exit_code(page: P
         ["man", "-l", page], env={**os.environ, "MANWIDTH": "200"}, capture_output=True, text=True, check=True
     )
     shown = re.sub(r".\x08", "", ran.stdout)
-    codes = re.findall(
-        r"^\| (\d+) \|", EXIT_CODES.read_text().partition("\n## ")[0], re.MULTILINE
-    )
+    codes = re.findall(r"^\| (\d+) \|", EXIT_CODES.read_text().partition("\n## ")[0], re.MULTILINE)
 
     for command in COMMANDS:
         assert re.search(rf"^ +tuner {command.__name__} ", shown, re.MULTILINE)
