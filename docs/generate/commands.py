@@ -14,7 +14,7 @@ HEAD = """\
 # Command line
 
 Every command with its arguments and options, as `tuner COMMAND --help` prints them, and with examples.
-[Read the result](../index.md#read-the-result) has the exit codes.
+[Exit codes](../exit-codes.md) has the codes that scripts see.
 """
 MOST_EXAMPLES = 6
 PAGES_APART = {"adding-a-server", "own-servers"}
