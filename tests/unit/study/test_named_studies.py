@@ -30,7 +30,7 @@ def test_each_says_how_it_is_run_and_what_is_scaled(study):
     commands = re.findall(r"^#   tuner (?:run|versus|explain) (.*)", text, re.MULTILINE)
     named = {name for command in commands for name in re.findall(r"(\S+)\.yaml", command)}
     assert named <= named_studies().keys()
-    partner = re.search(r"[Tt]he partner of (\S+), which says how", text)
+    partner = re.search(r"; (\S+) says how to measure both", text)
     assert study.name in named or (partner and partner.group(1) in named_studies())
     assert "Here: " in text or partner or "Over loopback" in text or "Here 1,000" in text
 
