@@ -77,7 +77,7 @@ def run_study(
     timing = summary["timing"]
     print(
         f"{server}: exit {completed.returncode}, {gain['ratio']:.2f}× "
-        f"[{gain['low']:.2f}, {gain['high']:.2f}], {gain['pairs']} pairs, {len(summary['trials'])} starts\n"
+        f"[{gain['low']:.2f}, {gain['high']:.2f}], {gain['pairs']} pairs, {len(summary['trials'])} trials\n"
     )
     return [
         Target(name=f"{server}: confirmed gain", seen=gain["ratio"], bound=ratio, at_least=True),

@@ -18,7 +18,7 @@ from benchmarks.simulated_host import HostKind, SimulatedHost, confirm_pairs
 from benchmarks.simulated_study import Campaign, draw_effects, take_best_observed, tune
 from tuner.records import State
 from tuner.statistics.confirmation.paired_gain import Gain, judge_pairs, needs_extension, pair_order
-from tuner.statistics.noise import Noise, start_variance
+from tuner.statistics.noise import Noise, trial_variance
 from tuner.study.presets import PRESETS
 
 
@@ -27,15 +27,15 @@ def seeded(name: str) -> Random:
     return Random(name)  # noqa: S311 - no secret
 
 
-def host_kind(name: str, sigma_window: float, sigma_start: float, *, burst_share: float = 0.0) -> HostKind:
-    """Make a host that drifts: per start by 5 % of a start's variance, and bursts that cost 5 σ_w."""
-    noise = replace(Noise.PRIOR, sigma_window=sigma_window, sigma_start=sigma_start)
+def host_kind(name: str, sigma_window: float, sigma_trial: float, *, burst_share: float = 0.0) -> HostKind:
+    """Make a host that drifts: per trial by 5 % of a trial's variance, and bursts that cost 5 σ_w."""
+    noise = replace(Noise.PRIOR, sigma_window=sigma_window, sigma_trial=sigma_trial)
     slots_per_minute = 60 / 23
     return HostKind(
         name=name,
         sigma_window=sigma_window,
-        sigma_start=sigma_start,
-        drift_per_minute=math.sqrt(0.05 * start_variance(noise, 3) * slots_per_minute),
+        sigma_trial=sigma_trial,
+        drift_per_minute=math.sqrt(0.05 * trial_variance(noise, 3) * slots_per_minute),
         burst_share=burst_share,
         burst_depth=5 * sigma_window,
     )
@@ -98,7 +98,7 @@ def measure_coverage(simulations: int) -> Iterator[Figure]:
 
 
 def quick(kind: HostKind, rng: Random) -> SimulatedHost:
-    """Make a host for starts of 1.5 s and windows of 1 s."""
+    """Make a host for trials of 1.5 s and windows of 1 s."""
     return SimulatedHost(kind=kind, rng=rng, cost_s=1.5, window_s=1.0)
 
 
@@ -152,11 +152,11 @@ def prune_for_real(hosts: int, kind: HostKind, *, first_look: int, windows: int)
             worse = number % 3 == 2
             name = f"new {number}"
             effects[name] = good + math.log(0.8) if worse else good
-            start = campaign.try_one(name, incumbent)
+            trial = campaign.try_one(name, incumbent)
             if worse:
-                bad_windows.append(len(start.windows))
+                bad_windows.append(len(trial.windows))
             else:
-                pruned.append(start.state is State.PRUNED)
+                pruned.append(trial.state is State.PRUNED)
     return 100 * statistics.fmean(pruned), statistics.fmean(bad_windows)
 
 
@@ -167,9 +167,9 @@ def measure_regret(studies: int) -> Iterator[Figure]:
     their regret from the quietest to the noisiest host, 0.54 in all.
     """
     regrets: list[tuple[float, float]] = []
-    for sigma_window, sigma_start in ((0.03, 0.015), (0.05, 0.03), (0.08, 0.05)):
-        name = f"{100 * sigma_window:g} % windows, {100 * sigma_start:g} % starts, 5 % bursts"
-        kind = host_kind(name, sigma_window, sigma_start, burst_share=0.05)
+    for sigma_window, sigma_trial in ((0.03, 0.015), (0.05, 0.03), (0.08, 0.05)):
+        name = f"{100 * sigma_window:g} % windows, {100 * sigma_trial:g} % trials, 5 % bursts"
+        kind = host_kind(name, sigma_window, sigma_trial, burst_share=0.05)
         ours, theirs = [], []
         for seed in range(studies):
             effects = draw_effects(seeded(f"effects {seed}"))

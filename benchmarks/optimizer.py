@@ -1,12 +1,12 @@
-"""How much better the optimizer is than its peers: true regret of what it recommends, by starts and by load.
+"""How much better the optimizer is than its peers: true regret of what it recommends, by trials and by load.
 
-    python -m benchmarks.optimizer [--seeds N] [--starts N] [--peers a,b] [--surfaces a,b] [--games FILE]
+    python -m benchmarks.optimizer [--seeds N] [--trials N] [--peers a,b] [--surfaces a,b] [--games FILE]
         [--table FILE]
 
 Every optimizer plays every surface with the same seeds. The regret is how far the truth of the recommended
 configuration lies below the best that is known, in log points. Peers that are not installed are left out with
 a word. Games are kept in a file as they end and not played twice, so that slow peers can be played later, or
-with fewer seeds and starts. Exit status 1 when a bound is missed.
+with fewer seeds and trials. Exit status 1 when a bound is missed.
 """
 
 import argparse
@@ -33,7 +33,7 @@ from benchmarks.surfaces import Surface, crashes, made_surfaces, recorded_surfac
 
 OURS = "noisy-gp"
 NEEDS = {"gp": "torch", "smac": "smac"}
-STARTS = 60
+TRIALS = 60
 LOOKS = (10, 20, 40, 60)
 NEAR = 0.05
 """Regret (log points) at which a search has arrived."""
@@ -50,13 +50,13 @@ class Game:
     peer: str
     seed: int
     regrets: tuple[float, ...]
-    """After every start."""
+    """After every trial."""
     load_s: tuple[float, ...]
     """Spent until then."""
     suggest_s: tuple[float, ...]
     """Processor time of every suggestion: others may be at work on the machine."""
     crashed_later: float
-    """Share of the last third of the starts that failed."""
+    """Share of the last third of the trials that failed."""
 
 
 SURFACES: dict[str, Surface] = {}
@@ -69,7 +69,7 @@ def surfaces() -> dict[str, Surface]:
     return SURFACES
 
 
-def play(surface_name: str, peer_name: str, seed: int, starts: int) -> Game:
+def play(surface_name: str, peer_name: str, seed: int, trials: int) -> Game:
     """Let an optimizer search a surface."""
     import optuna
 
@@ -79,10 +79,10 @@ def play(surface_name: str, peer_name: str, seed: int, starts: int) -> Game:
     logging.disable(logging.WARNING)
     surface = surfaces()[surface_name]
     rng = np.random.default_rng((seed, 1))
-    peer = PEERS[peer_name](surface, seed, starts)
+    peer = PEERS[peer_name](surface, seed, trials)
     regrets, spent, took, failed = [], [], [], []
     load_s, best = 0.0, -np.inf
-    for _ in range(starts):
+    for _ in range(trials):
         moment = time.process_time()
         params = dict(peer.ask())
         took.append(time.process_time() - moment)
@@ -97,7 +97,7 @@ def play(surface_name: str, peer_name: str, seed: int, starts: int) -> Game:
         failed.append(crashes(params) if surface_name.endswith("crashing") else False)
     return Game(
         surface_name, peer_name, seed, tuple(regrets), tuple(spent), tuple(took),
-        crashed_later=float(np.mean(failed[-starts // 3 :])),
+        crashed_later=float(np.mean(failed[-trials // 3 :])),
     )  # fmt: skip
 
 
@@ -155,7 +155,7 @@ def main() -> int:
             games: dict[str, list[Game]] = {}
             for peer in peers:
                 missing = [seed for seed in range(options.seeds) if not kept.has(name, peer, seed)]
-                for job in [workers.submit(play, name, peer, seed, options.starts) for seed in missing]:
+                for job in [workers.submit(play, name, peer, seed, options.trials) for seed in missing]:
                     kept.add(job.result())
                 games[peer] = kept.of(name, peer)
                 lines.append(_row(games[peer]))
@@ -181,7 +181,7 @@ def judge(name: str, games: Mapping[str, Sequence[Game]]) -> list[Figure]:
         if not np.isfinite(best):
             continue
         figures.append(
-            Figure(name=f"{name}: regret after {look} starts, of the best peer's", seen=ours / best, most=0.6)
+            Figure(name=f"{name}: regret after {look} trials, of the best peer's", seen=ours / best, most=0.6)
         )
     for near in NEARER:
         ours, quickest = (min(arrival_s(games[each], near) for each in some) for some in ([OURS], others))
@@ -196,7 +196,7 @@ def judge(name: str, games: Mapping[str, Sequence[Game]]) -> list[Figure]:
         )  # fmt: skip
     if name.endswith("crashing"):
         later = 100 * float(np.mean([game.crashed_later for game in games[OURS]]))
-        figures.append(Figure(name=f"{name}: later starts that crash", seen=later, unit="%", most=5))
+        figures.append(Figure(name=f"{name}: later trials that crash", seen=later, unit="%", most=5))
     return figures
 
 
@@ -218,7 +218,7 @@ def time_suggestions() -> Sequence[Figure]:
 
 
 def _median(games: Sequence[Game], look: int) -> float:
-    """Give the median regret after so many starts; infinity where the games were shorter."""
+    """Give the median regret after so many trials; infinity where the games were shorter."""
     return float(np.median(_regrets(games, look) or [np.inf]))
 
 
@@ -227,7 +227,7 @@ def _regrets(games: Sequence[Game], look: int) -> list[float]:
 
 
 def _title() -> str:
-    looks = [f"{look} starts" for look in LOOKS]
+    looks = [f"{look} trials" for look in LOOKS]
     loads = [f"s of load to {near:g}" for near in NEARER]
     heads = ["surface", "optimizer", "seeds", *looks, *loads, "ms"]
     return f"| {' | '.join(heads)} |\n|{'---|' * len(heads)}"
@@ -274,7 +274,7 @@ def _options() -> argparse.Namespace:
 
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--seeds", type=int, default=20)
-    parser.add_argument("--starts", type=int, default=STARTS)
+    parser.add_argument("--trials", type=int, default=TRIALS)
     parser.add_argument("--peers", default=",".join(PEERS))
     parser.add_argument("--surfaces", default="")
     parser.add_argument("--games", default="")

@@ -19,13 +19,13 @@ class Peer(Protocol):
     """Proposes, learns, recommends; values are to be maximized."""
 
     def ask(self) -> Mapping[str, Any]:
-        """Give the parameters of the next start."""
+        """Give the parameters of the next trial."""
 
     def tell(self, outcome: Outcome) -> None:
-        """Learn what that start gave."""
+        """Learn what that trial gave."""
 
     def recommend(self) -> Mapping[str, Any] | None:
-        """Give the parameters of the start that is thought best; None where none was measured."""
+        """Give the parameters of the trial that is thought best; None where none was measured."""
 
 
 class OfOptuna:

@@ -19,8 +19,8 @@ from tuner.campaign.prepare import prepare
 from tuner.campaign.progress import NullProgress
 from tuner.campaign.stages.confirm import confirm, read_gain
 from tuner.optimize.catalogue import make_optimizer
-from tuner.records import Blame, Start, Window
-from tuner.report.figures.start_figures import pair_ratios
+from tuner.records import Blame, Trial, Window
+from tuner.report.figures.trial_figures import pair_ratios
 from tuner.report.wording import say_gain
 from tuner.statistics.confirmation.paired_gain import Gain, judge_pairs
 from tuner.study.open_storage import open_storage
@@ -57,7 +57,7 @@ def write_study(folder: Path, name: str, *, parameters: str = FEW, seed: int = 1
     return load_study(path)
 
 
-def confirm_itself(settings: Study) -> tuple[Gain, Sequence[Start]]:
+def confirm_itself(settings: Study) -> tuple[Gain, Sequence[Trial]]:
     """Calibrate, then confirm the default as if it had won."""
     settings.folder.mkdir()
     setup = prepare(settings)
@@ -68,11 +68,11 @@ def confirm_itself(settings: Study) -> tuple[Gain, Sequence[Start]]:
     campaign = Experiment(setup, plan, storage, optimizer, NullProgress(), session="itself")
     calibrate(campaign)
     confirm(campaign, campaign.default)
-    gain = read_gain(storage, campaign.starts, campaign.default, settings.constraints)
+    gain = read_gain(storage, campaign.trials, campaign.default, settings.constraints)
     if gain is None:
         message = f"{settings.name}: the confirmation has no result. Is anything else running here?"
         raise SystemExit(message)
-    return gain, campaign.starts
+    return gain, campaign.trials
 
 
 def measure_real_claims(times: int) -> Iterator[Figure]:
@@ -81,10 +81,10 @@ def measure_real_claims(times: int) -> Iterator[Figure]:
     windows: list[Window] = []
     with tempfile.TemporaryDirectory(prefix="tuner-bench-") as folder:
         for seed in range(times):
-            gain, starts = confirm_itself(write_study(Path(folder), f"itself-{seed}", seed=seed))
+            gain, trials = confirm_itself(write_study(Path(folder), f"itself-{seed}", seed=seed))
             claims += gain.verdict == "improved"
             held += gain.low <= 1 <= gain.high
-            windows += [window for start in starts for window in start.windows]
+            windows += [window for trial in trials for window in trial.windows]
             print(
                 f"        default against itself: {gain.ratio:.3f}× [{gain.low:.3f}, {gain.high:.3f}], "
                 f"{gain.pairs} pairs, {gain.verdict}",
@@ -104,7 +104,7 @@ def is_spoiled(window: Window) -> bool:
 def run_beside_hog(settings: Study) -> tuple[float, float]:
     """Run a study while another program uses all the CPU it can get for a third of the time.
 
-    The study runs in a process of its own: what this one starts must not look like the tuner's. Returns when
+    The study runs in a process of its own: what this one trials must not look like the tuner's. Returns when
     the hog began and ended, in seconds since the epoch.
     """
     began_s = time.time() + HOG_BEGINS_S
@@ -137,8 +137,8 @@ def measure_busy_neighbour(times: int) -> Iterator[Figure]:
             beside += log_ratios(busy)
             windows += [
                 window
-                for start in read(busy).summary.starts
-                for window in start.windows
+                for trial in read(busy).summary.trials
+                for window in trial.windows
                 if began_s < window.started_s < ended_s - window.duration_s
             ]
     if not undisturbed or not beside:

@@ -44,7 +44,7 @@ SERVER = 0
 """A drawn one whose study finds a winner."""
 PRESET_NAME = "standard"
 MINUTES, TRIALS = 100, 160
-"""More than the preset has: with these it makes about 200 starts."""
+"""More than the preset has: with these it makes about 200 trials."""
 TUNER = str(Path(sys.executable).with_name("tuner"))
 SITE = Path(__file__).parents[1] / "site"
 FIRST_PAINT = """
@@ -134,10 +134,10 @@ def main() -> int:
     given = parser.parse_args()
     with TemporaryDirectory(prefix="report-") as folder:
         study = load_study(given.study) if given.study else play(given.keep or Path(folder), SERVER)
-        starts = open_storage(study.storage_url, study.name, create=False).starts()
+        trials = open_storage(study.storage_url, study.name, create=False).trials()
         cases = measure(study, given.repeats)
         page = study.folder / REPORT
-        print(f"{len(starts)} starts; medians of {given.repeats}; load {os.getloadavg()[0]:.1f} at the end\n")
+        print(f"{len(trials)} trials; medians of {given.repeats}; load {os.getloadavg()[0]:.1f} at the end\n")
         for case in cases:
             print(Figure(name=f"{case.name}, wall", seen=median(case.wall_s), unit="s", most=case.most_s))
             print(Figure(name=f"{case.name}, processor", seen=median(case.cpu_s), unit="s", most=case.most_s))

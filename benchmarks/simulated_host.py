@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from random import Random
 
 from tuner.ports import Failures
-from tuner.records import Role, Start, State, Window
+from tuner.records import Role, Trial, State, Window
 
 BASE_RPS = 20_000.0
 
@@ -17,7 +17,7 @@ class HostKind:
 
     name: str
     sigma_window: float
-    sigma_start: float
+    sigma_trial: float
     drift_per_minute: float = 0.0
     """SD that the level's random walk gains in a minute."""
     burst_share: float = 0.0
@@ -37,15 +37,15 @@ class SimulatedHost:
     kind: HostKind
     rng: Random
     cost_s: float = 8.0
-    """Seconds of deploying and warming up, before the windows of each start."""
+    """Seconds of deploying and warming up, before the windows of each trial."""
     window_s: float = 5.0
     clock_s: float = 1_000_000.0
     level: float = 0.0
-    starts: list[Start] = field(default_factory=list)
+    trials: list[Trial] = field(default_factory=list)
     _slow: bool = False
     _phase_ends_s: float = 0.0
 
-    def start(
+    def trial(
         self,
         effect: float,
         *,
@@ -54,16 +54,16 @@ class SimulatedHost:
         name: str = "default",
         block: int | None = None,
         prune: Callable[[Sequence[Window]], bool] = lambda _: False,
-    ) -> Start:
-        """Make one start of a configuration whose log speedup is truly `effect`, and keep it."""
+    ) -> Trial:
+        """Make one trial of a configuration whose log speedup is truly `effect`, and keep it."""
         began_s = self.clock_s
         self._pass(self.cost_s)
-        own = effect + self.rng.gauss(0.0, self.kind.sigma_start)
+        own = effect + self.rng.gauss(0.0, self.kind.sigma_trial)
         seen: list[Window] = []
         while len(seen) < windows and not prune(seen):
             seen.append(self._window(own))
-        start = Start(
-            number=len(self.starts),
+        trial = Trial(
+            number=len(self.trials),
             role=role,
             config={"name": name},
             state=State.COMPLETE if len(seen) == windows else State.PRUNED,
@@ -72,13 +72,13 @@ class SimulatedHost:
             arm=name,
             block=block,
         )
-        self.starts.append(start)
-        return start
+        self.trials.append(trial)
+        return trial
 
     @property
     def load_s(self) -> float:
-        """Seconds under load so far, warm-ups included, for as much as a start costs."""
-        return sum(self.cost_s + len(start.windows) * self.window_s for start in self.starts)
+        """Seconds under load so far, warm-ups included, for as much as a trial costs."""
+        return sum(self.cost_s + len(trial.windows) * self.window_s for trial in self.trials)
 
     def _window(self, own: float) -> Window:
         began_s = self.clock_s
@@ -120,13 +120,13 @@ def confirm_pairs(
     for block, sides in enumerate(order):
         logs = {}
         for side in sides:
-            start = host.start(
+            trial = host.start(
                 effect if side == "winner" else 0.0,
                 windows=windows,
                 role=Role.CONFIRM,
                 name=side,
                 block=block,
             )
-            logs[side] = start.log_goodput or 0.0
+            logs[side] = trial.log_goodput or 0.0
         pairs.append((logs["default"], logs["winner"]))
     return pairs

@@ -7,7 +7,7 @@ from pathlib import Path
 from random import Random
 
 from benchmarks.simulated_host import SimulatedHost, confirm_pairs
-from tuner.records import Role, Start, Window
+from tuner.records import Role, Trial, Window
 from tuner.space import Space, SpaceFacts, load_space
 from tuner.statistics.confirmation.paired_gain import Gain, judge_pairs, needs_extension, pair_order
 from tuner.statistics.control_level import Speedup
@@ -45,9 +45,9 @@ class Campaign:
     effects: dict[str, float]
     rng: Random
     windows: int = PLAN.windows[1]
-    """Windows of a start at the most."""
+    """Windows of a trial at the most."""
     first_look: int = PLAN.windows[0]
-    """Windows of a start before it may be pruned."""
+    """Windows of a trial before it may be pruned."""
     space: Space = field(init=False)
     _ranked: tuple[int, Ranking] | None = None
 
@@ -56,22 +56,22 @@ class Campaign:
 
     def calibrate(self) -> None:
         """Measure the default until the noise is known."""
-        for _ in range(PLAN.calibration_starts):
+        for _ in range(PLAN.calibration_trials):
             self.host.start(0.0, windows=self.windows, role=Role.CONTROL)
 
     def ranking(self) -> Ranking:
-        """Give what all starts so far say."""
-        count = len(self.host.starts)
+        """Give what all trials so far say."""
+        count = len(self.host.trials)
         if self._ranked is None or self._ranked[0] != count:
-            self._ranked = (count, rank(self.space, self.host.starts, ()))
+            self._ranked = (count, rank(self.space, self.host.trials, ()))
         return self._ranked[1]
 
     def control_if_due(self) -> None:
-        """Measure the default again after as many starts as the drift allows."""
+        """Measure the default again after as many trials as the drift allows."""
         slot_s = self.host.cost_s + self.windows * self.host.window_s
         since = 0
-        for start in reversed(self.host.starts):
-            if start.role is Role.CONTROL:
+        for trial in reversed(self.host.trials):
+            if trial.role is Role.CONTROL:
                 break
             since += 1
         if since >= control_interval(self.ranking().noise, slot_s, self.windows):
@@ -82,8 +82,8 @@ class Campaign:
         best = self.ranking().incumbent
         return None if best is None else (str(best.config["name"]), best.posterior)
 
-    def try_one(self, name: str, rival: tuple[str, Speedup] | None = None) -> Start:
-        """Measure one start of a configuration, ended early when it is clearly worse than the incumbent.
+    def try_one(self, name: str, rival: tuple[str, Speedup] | None = None) -> Trial:
+        """Measure one trial of a configuration, ended early when it is clearly worse than the incumbent.
 
         The incumbent is the one given, or else the best so far.
         """
@@ -120,17 +120,17 @@ class Campaign:
         self.host.start(0.0, windows=self.windows, role=Role.CONTROL)
 
     def most_telling(self, least: float) -> str | None:
-        """Give the one of the best few of which another start tells most; None below so many log points."""
+        """Give the one of the best few of which another trial tells most; None below so many log points."""
         ranking = self.ranking()
         configs = [entry.config for entry in ranking.entries[:ARMS]]
         if ranking.posterior is None or not configs:
             return None
-        worth = ranking.posterior.worth_of_a_start(configs, at_s=self.host.clock_s, windows=self.windows)
+        worth = ranking.posterior.worth_of_a_trial(configs, at_s=self.host.clock_s, windows=self.windows)
         best = int(worth.argmax())
         return str(configs[best]["name"]) if worth[best] >= least else None
 
     def race(self) -> str:
-        """Start the best few again where that tells most; give the one that leads."""
+        """Measure the best few again where that tells most; give the one that leads."""
         ends_s = self.host.clock_s + PLAN.race_s
         while self.host.clock_s < ends_s and (name := self.most_telling(LEAST_WORTH)) is not None:
             self.host.start(self.effects[name], windows=self.windows, role=Role.RACE, name=name)
@@ -191,8 +191,8 @@ def take_best_observed(host: SimulatedHost, effects: dict[str, float], *, load_s
     default = host.start(0.0, windows=windows, role=Role.CONTROL)
     seen = {}
     for name, effect in effects.items():
-        start = host.start(effect, windows=windows, name=name)
-        seen[name] = math.log(sum(w.correct for w in start.windows) / sum(w.correct for w in default.windows))
+        trial = host.start(effect, windows=windows, name=name)
+        seen[name] = math.log(sum(w.correct for w in trial.windows) / sum(w.correct for w in default.windows))
     best = max(seen, key=lambda name: seen[name])
     return Outcome(
         regret=100 * (max(effects.values()) - effects[best]),

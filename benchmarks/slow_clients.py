@@ -3,7 +3,7 @@
     python -m benchmarks.slow_clients [--server apache] [--study FILE] [--pairs 6] [--least 0.8]
 
 Without --study it runs a quick study first (five minutes). Then default and winner are started in pairs, in
-balanced random order, pinned as in the study; each start is loaded alone, beside 60 clients that send their
+balanced random order, pinned as in the study; each trial is loaded alone, beside 60 clients that send their
 header a byte a second, beside 60 that read a big page slowly, and beside 500 idle kept connections. Exit
 status 1 when the winner serves less than `--least` of the default beside slow clients.
 """
@@ -131,19 +131,19 @@ def measure(
     window_s: float,
     beside: Mapping[str, Slow] = BESIDE,
 ) -> Goodput:
-    """Start both sides in pairs and load each start in every situation."""
+    """Deploy both sides in pairs and load each trial in every situation."""
     found: dict[str, list[dict[str, float]]] = {name: [] for name in beside}
     for order in pair_order(pairs, Random(0), sides=tuple(sides)):  # noqa: S311 - an order, no secret
-        pair = {side: measure_start(setup, sides[side], window_s, beside) for side in order}
+        pair = {side: measure_trial(setup, sides[side], window_s, beside) for side in order}
         for name, both in found.items():
             both.append({side: pair[side][name] for side in sides})
     return found
 
 
-def measure_start(
+def measure_trial(
     setup: Setup, config: Config, window_s: float, beside: Mapping[str, Slow] = BESIDE
 ) -> dict[str, float]:
-    """Return the goodput of one fresh start in every situation."""
+    """Return the goodput of one fresh trial in every situation."""
     goodput: dict[str, float] = {}
     with setup.target.deploy(config) as deployment:
         run_window(deployment, setup.load, window_s)

@@ -1,9 +1,9 @@
-"""What it costs to tune over SSH: starts of an installed nginx, here and over links of 1 and 100 ms.
+"""What it costs to tune over SSH: trials of an installed nginx, here and over links of 1 and 100 ms.
 
-    python -m benchmarks.ssh_overhead [--starts 12] [--preset quick | standard]
+    python -m benchmarks.ssh_overhead [--trials 12] [--preset quick | standard]
 
 The same random configurations are started and loaded in the same way each time; the load comes from this
-machine. Printed are the seconds that a start takes besides its load, what share of a start that is more than
+machine. Printed are the seconds that a trial takes besides its load, what share of a trial that is more than
 here with the windows of each preset, and the requests over SSH (round trips).
 """
 
@@ -49,8 +49,8 @@ CHECKS = 5
 WINDOW_S = 1.0
 
 
-def make_starts(study: Path, count: int) -> dict[str, float]:
-    """Make starts of so many windows as a run plans, whatever their noise; give medians."""
+def make_trials(study: Path, count: int) -> dict[str, float]:
+    """Make trials of so many windows as a run plans, whatever their noise; give medians."""
     from tuner.campaign.prepare import prepare
     from tuner.errors import TrialFailed
     from tuner.measure.window import run_window
@@ -114,12 +114,12 @@ def study_file(url: str, preset: str) -> Iterator[Path]:
         yield path
 
 
-def measure(study: Path, starts: int, home: Path, through: tuple[str, ...] = ()) -> dict[str, float]:
-    """Make the starts in a process of their own."""
+def measure(study: Path, trials: int, home: Path, through: tuple[str, ...] = ()) -> dict[str, float]:
+    """Make the trials in a process of their own."""
     command = [*through, sys.executable, "-m", "benchmarks.ssh_overhead", "--study", str(study)]
     environment = {**os.environ, "HOME": str(home), "TUNER_STATE": str(study.parent / "state")}
     done = subprocess.run(
-        [*command, "--starts", str(starts)], env=environment, check=True, capture_output=True, text=True
+        [*command, "--trials", str(trials)], env=environment, check=True, capture_output=True, text=True
     )
     found: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
     return found
@@ -128,16 +128,16 @@ def measure(study: Path, starts: int, home: Path, through: tuple[str, ...] = ())
 def main() -> None:
     """Measure all links one after the other."""
     parser = argparse.ArgumentParser(description="Measure what tuning over SSH costs.")
-    parser.add_argument("--starts", type=int, default=12)
+    parser.add_argument("--trials", type=int, default=12)
     parser.add_argument("--preset", default="quick", choices=("quick", "standard"))
     parser.add_argument("--study", type=Path, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.study:
-        print(json.dumps(make_starts(arguments.study, arguments.starts)))
+        print(json.dumps(make_trials(arguments.study, arguments.trials)))
         return
     own = ("unshare", "--mount", "--net", "--pid", "--fork", "--mount-proc", "--kill-child")
     with study_file("local", arguments.preset) as study:
-        local = measure(study, arguments.starts, Path.home(), (*own, "sh", "-euc", OWN_MACHINE, "own"))
+        local = measure(study, arguments.trials, Path.home(), (*own, "sh", "-euc", OWN_MACHINE, "own"))
     print(
         f"local           {local['outside_s']:.2f} s besides the load, deployed in {local['deploy_s']:.2f} s"
     )
@@ -148,21 +148,21 @@ def main() -> None:
             bed.delay(host, round_trip_ms=link_ms)
             with study_file(host.ssh_url, arguments.preset) as study:
                 took = check_s(study, {**os.environ, "HOME": str(bed.home)})
-                found = measure(study, arguments.starts, bed.home)
+                found = measure(study, arguments.trials, bed.home)
         more_s = found["outside_s"] - local["outside_s"]
         shares = ", ".join(
-            f"{name} {more_s / (local['outside_s'] + start_s):+.1%}" for name, start_s in loads_s().items()
+            f"{name} {more_s / (local['outside_s'] + trial_s):+.1%}" for name, trial_s in loads_s().items()
         )
         print(
             f"SSH, {link_ms:3d} ms     {found['outside_s']:.2f} s besides the load, "
-            f"deployed in {found['deploy_s']:.2f} s; {more_s:+.2f} s a start, {shares}; "
+            f"deployed in {found['deploy_s']:.2f} s; {more_s:+.2f} s a trial, {shares}; "
             f"{found['requests']:.0f} requests; tuner check {took:.2f} s",
             flush=True,
         )
 
 
 def loads_s() -> dict[str, float]:
-    """Tell for how long a start is under load, by preset: warm-up and all its windows."""
+    """Tell for how long a trial is under load, by preset: warm-up and all its windows."""
     from tuner.study.presets import PRESETS
 
     return {

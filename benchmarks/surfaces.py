@@ -1,7 +1,7 @@
 """Surfaces to optimize offline: recorded ones, replayed by a forest, and made ones whose optimum is known.
 
-A surface answers what a start of a configuration would have given: a log of requests per second with its
-noise, its variance and what it cost, or nothing when the start failed. The truth behind it is known to the
+A surface answers what a trial of a configuration would have given: a log of requests per second with its
+noise, its variance and what it cost, or nothing when the trial failed. The truth behind it is known to the
 benchmark alone. The folder `surfaces/` holds the recordings; each line is one configuration that was deployed
 for real.
 """
@@ -25,19 +25,19 @@ FEW = 4
 """A number with so few values, or fewer, is a choice."""
 LOG_RANGE = 50
 """Ratio of the ends from which on a number is taken logarithmically."""
-BETWEEN_STARTS = 0.02
-"""Standard deviation between starts, which the windows of one start cannot show."""
+BETWEEN_TRIALS = 0.02
+"""Standard deviation between trials, which the windows of one trial cannot show."""
 TREES = 400
 WINDOWS = 3
 WINDOW_S = 1.0
 WARMUP_S = 1.0
 PRUNED_BELOW = 0.15
-"""With pruning, a start that is so far below the best so far (log points) ends after its first window."""
+"""With pruning, a trial that is so far below the best so far (log points) ends after its first window."""
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What one start gave; value None when it failed."""
+    """What one trial gave; value None when it failed."""
 
     value: float | None
     variance: float
@@ -64,25 +64,25 @@ class Surface(Protocol):
         """Give the log of requests per second without noise."""
 
     def start(self, params: Params, rng: np.random.Generator, best_so_far: float) -> Outcome:
-        """Play one start, as short as pruning makes it."""
+        """Play one trial, as short as pruning makes it."""
 
 
 def play(truth: float, sigma_window: float, rng: np.random.Generator, best_so_far: float) -> Outcome:
-    """Draw the windows of one start; what is clearly below the best so far gets only one."""
-    start = truth + BETWEEN_STARTS * rng.standard_normal()
-    first = start + sigma_window * rng.standard_normal()
+    """Draw the windows of one trial; what is clearly below the best so far gets only one."""
+    trial = truth + BETWEEN_TRIALS * rng.standard_normal()
+    first = trial + sigma_window * rng.standard_normal()
     count = 1 if first < best_so_far - PRUNED_BELOW else WINDOWS
-    others = start + sigma_window * rng.standard_normal(count - 1)
+    others = trial + sigma_window * rng.standard_normal(count - 1)
     return Outcome(
         value=float((first + others.sum()) / count),
-        variance=sigma_window**2 / count + BETWEEN_STARTS**2,
+        variance=sigma_window**2 / count + BETWEEN_TRIALS**2,
         load_s=WARMUP_S + count * WINDOW_S,
     )
 
 
 @dataclass
 class Recorded:
-    """A forest fitted on recorded starts, with their noise."""
+    """A forest fitted on recorded trials, with their noise."""
 
     path: Path
     first: int = 0
@@ -113,12 +113,12 @@ class Recorded:
         return float(self._forest(self._encode([params]))[0])
 
     def start(self, params: Params, rng: np.random.Generator, best_so_far: float) -> Outcome:
-        """Play one start of up to three windows."""
+        """Play one trial of up to three windows."""
         return play(self.truth(params), self.sigma_window, rng, best_so_far)
 
     @cached_property
     def sigma_window(self) -> float:
-        """Deviation of windows within a start, from the median of all starts' (χ² with 2 degrees)."""
+        """Deviation of windows within a trial, from the median of all trials' (χ² with 2 degrees)."""
         found = [np.var(np.log(_rates(row)), ddof=1) for row in self._good]
         return math.sqrt(float(np.median(found)) / math.log(2))
 
@@ -257,7 +257,7 @@ class Made:
         return self.formula(params)
 
     def start(self, params: Params, rng: np.random.Generator, best_so_far: float) -> Outcome:
-        """Play one start."""
+        """Play one trial."""
         if self.fails is not None and self.fails(params, rng):
             return Outcome(value=None, variance=math.nan, load_s=WARMUP_S)
         return play(self.truth(params), self.sigma_window, rng, best_so_far)

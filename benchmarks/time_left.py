@@ -2,7 +2,7 @@
 
     python -m benchmarks.time_left [--servers 40] [--first 0] [--preset quick] [--idle] [--workers 1]
 
-After the first fifth of a study, and at every start that follows, the end that was told is held against the
+After the first fifth of a study, and at every trial that follows, the end that was told is held against the
 real one: an error of 20 % means that a study of 300 s was expected to end 60 s earlier or later.
 """
 
@@ -55,7 +55,7 @@ class Foretold:
     seconds: float
     budget_s: float
     errors: tuple[float, ...] = field(repr=False)
-    """At each start after the first fifth: told end over real one, less 1."""
+    """At each trial after the first fifth: told end over real one, less 1."""
 
     @property
     def first(self) -> float:

@@ -26,7 +26,7 @@ from benchmarks.surfaces import FOLDER, Recorded
 from tuner.campaign.warm_start import SHARE
 from tuner.optimize import NoisyGPSampler
 
-STARTS = 40
+TRIALS = 40
 LOOKS = (5, 10, 20, 40)
 KINDS = ("nothing", "best first", "mixed", "liar: best first", "liar: mixed")
 """What the later study knows: nothing; what was best, which it tries first; all that was good as well."""
@@ -43,13 +43,13 @@ def surface_of(path: Path, half: int) -> Recorded:
 def search(
     surface: Recorded, seed: int, *, first: Sequence[Mapping[str, Any]] = (), warm: Sequence[Any] = ()
 ) -> tuple[optuna.Study, list[float]]:
-    """Search a surface; give the study and the regret after every start."""
+    """Search a surface; give the study and the regret after every trial."""
     ours = Ours(surface, NoisyGPSampler(seed=seed, warm=warm))
     for params in first:
         ours.study.enqueue_trial(params)
     rng, best = np.random.default_rng((seed, 1)), -np.inf
     regrets = []
-    for _ in range(STARTS):
+    for _ in range(TRIALS):
         outcome = surface.start(dict(ours.ask()), rng, best)
         ours.tell(outcome)
         best = max(best, -np.inf if outcome.value is None else outcome.value)
@@ -83,7 +83,7 @@ def main() -> int:
     for path in paths:
         for half in range(2):
             _ = surface_of(path, half).best  # before the workers are forked
-    print(f"| known | {' | '.join(f'{look} starts' for look in LOOKS)} | ratio after 20 | after 40 |")
+    print(f"| known | {' | '.join(f'{look} trials' for look in LOOKS)} | ratio after 20 | after 40 |")
     print(f"|{'---|' * (len(LOOKS) + 3)}")
     with ProcessPoolExecutor() as workers:
         jobs = [

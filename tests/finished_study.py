@@ -1,6 +1,6 @@
 """A study that has its winner without having been run: everything is as a run leaves it but the load.
 
-Its space and fingerprint are those of the real target; only what its starts served is invented.
+Its space and fingerprint are those of the real target; only what its trials served is invented.
 """
 
 from collections.abc import Mapping
@@ -8,11 +8,11 @@ from dataclasses import replace
 from random import Random
 from typing import Any
 
-from tests.unit.simulation import SimulatedHost, SimulatedStarter
+from tests.unit.simulation import SimulatedHost, SimulatedRunner
 from tuner.campaign.pairs import Pairing, measure_pairs
 from tuner.campaign.prepare import prepare
 from tuner.ports import Config
-from tuner.records import Role, Start
+from tuner.records import Role, Trial
 from tuner.statistics.ranking import DEFAULT_ARM, WINNER_ARM
 from tuner.study import Study
 from tuner.study.facts import CONFIRMATION, PRESET, SPACE_FACTS, VERDICT, Confirmation
@@ -45,16 +45,16 @@ def finish(
     planned = Confirmation(config=winner, pairs=PAIRS, windows=2, extend_to=PAIRS, looks=1)
     storage.remember(CONFIRMATION, planned)
     host = SimulatedHost(worth=lambda config: log_gain if config == winner else 0.0)
-    starter = SimulatedStarter(
+    runner = SimulatedRunner(
         host=host, setup=setup, plan=PRESETS["quick"], storage=storage, session="invented"
     )
-    starts: list[Start] = []
+    trials: list[Trial] = []
 
-    def make(opening: Opening) -> Start:
-        starts.append(starter.make(opening))
-        return starts[-1]
+    def make(opening: Opening) -> Trial:
+        trials.append(runner.make(opening))
+        return trials[-1]
 
     sides = {DEFAULT_ARM: setup.space.default(), WINNER_ARM: winner}
     rng = Random(f"{settings.seed}/confirm")  # noqa: S311 - no secret
-    measure_pairs(Pairing(role=Role.CONFIRM, sides=sides, pairs=PAIRS, rng=rng), starts, make)
+    measure_pairs(Pairing(role=Role.CONFIRM, sides=sides, pairs=PAIRS, rng=rng), trials, make)
     storage.remember(VERDICT, "confirmed")

@@ -6,7 +6,7 @@ space           the parameters of one or more servers, each with range, default 
 configuration   one value for every active parameter; the default, or the original, is the control
 workload        what the load generator sends: address, connections, keep-alive, length, rate
 window          one counted slice of load; its goodput are correct responses per second, nothing else
-start           one fresh start of the servers with a configuration: several windows, one replicate
+trial           one fresh start of the servers with a configuration, measured: several windows, one replicate
 speedup         goodput relative to the control's level at that time, as 1.34×
 incumbent       the best feasible configuration so far; the winner is one that was confirmed in fresh pairs
 gain            what the winner serves more than the default, with its interval: the only claim that is made

@@ -36,7 +36,7 @@ class DrawnHost(SimulatedHost):
         super().__post_init__()
         noise = self.server.noise
         self.worth, self.fault = self.server.truth, self.server.fault
-        self.sigma_window, self.sigma_start = noise.sigma_window, noise.sigma_start
+        self.sigma_window, self.sigma_trial = noise.sigma_window, noise.sigma_trial
         self.history = History(noise, f"history of server {self.server.number}")
         self.epoch_s = self.clock.time()
 
@@ -61,7 +61,7 @@ class DrawnHost(SimulatedHost):
         return outside + young * self.server.age_depth(config)
 
     def failed(self, config: Config, asked: float) -> int:
-        """Draw from a Poisson distribution around the rate of this start."""
+        """Draw from a Poisson distribution around the rate of this trial."""
         mean = min(1.0, self.server.failing.rate(config) * self.failing) * asked
         if mean >= MANY:
             return round(max(0.0, min(asked, self.rng.gauss(mean, math.sqrt(mean)))))

@@ -1,4 +1,4 @@
-"""How a drawn server is noisy: windows, starts, age, and what its host does meanwhile, second by second."""
+"""How a drawn server is noisy: windows, trials, age, and what its host does meanwhile, second by second."""
 
 import math
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ class Noise:
     """Standard deviations are those of log goodput."""
 
     sigma_window: float
-    sigma_start: float
+    sigma_trial: float
     drift_per_minute: float
     """SD that a random walk gains in a minute."""
     slow_depth: float
@@ -34,19 +34,19 @@ class Noise:
     age_s: float
     """After which a third of that is left."""
     spread_of_failures: float
-    """SD of the logarithm of the rate of failures between starts."""
+    """SD of the logarithm of the rate of failures between trials."""
 
 
 def draw_noise(rng: Random) -> Noise:
     """Draw the noise of a server and its host.
 
-    Within starts of recorded studies log goodput scatters by 0.03 (nginx, kept connections) to 0.10 (Apache,
-    closed ones) at the median, between starts of one configuration by 0.07.
+    Within trials of recorded studies log goodput scatters by 0.03 (nginx, kept connections) to 0.10 (Apache,
+    closed ones) at the median, between trials of one configuration by 0.07.
     """
     sigma_window = math.exp(rng.uniform(math.log(0.03), math.log(0.15)))
     return Noise(
         sigma_window=sigma_window,
-        sigma_start=sigma_window * rng.uniform(0.55, 0.8),
+        sigma_trial=sigma_window * rng.uniform(0.55, 0.8),
         drift_per_minute=rng.uniform(0.005, 0.03),
         slow_depth=rng.uniform(0.1, 0.35) if rng.random() < 0.25 else 0.0,
         burst_share=rng.uniform(0.0, 0.05),

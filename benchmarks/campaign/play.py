@@ -18,7 +18,7 @@ from tuner.campaign.campaign import run_campaign
 from tuner.campaign.experiment import Experiment, Seat
 from tuner.errors import TunerError
 from tuner.ports import Config
-from tuner.records import Role, Start, State
+from tuner.records import Role, Trial, State
 from tuner.space import Space
 from tuner.space.parameters import Hint as KnownHint
 from tuner.study import Study, load_study
@@ -223,11 +223,11 @@ def _tell(
     server: Server, arm: Arm, experiment: Experiment, verdict: str, *, seconds: float, cpu_s: float
 ) -> Played:
     storage, space = experiment.storage, experiment.setup.space
-    starts = storage.starts()
+    trials = storage.trials()
     planned, finalist = storage.recall(CONFIRMATION), storage.recall(FINALIST)
     claimed = verdict == CONFIRMED and planned is not None
     shipped = planned.config if claimed and planned else space.default()
-    logs = _log_ratios(starts, planned.config) if planned else []
+    logs = _log_ratios(trials, planned.config) if planned else []
     return Played(
         arm=arm.name, server=server.number, kind="drawn" if server.effects else "idle",
         truth=server.fingerprint, family=server.family.name, verdict=verdict, claimed=claimed,
@@ -241,8 +241,8 @@ def _tell(
         rate=round(server.failing.rate(shipped), 6),
         default_rate=round(server.failing.rate(space.default()), 6),
         less_capacity=bool(space.lacks(shipped)),
-        starts=len(starts),
-        searched=sum(start.role is Role.SEARCH for start in starts),
+        starts=len(trials),
+        searched=sum(trial.role is Role.SEARCH for trial in trials),
         pairs=len(logs), half_width=_half_width(logs),
         seconds=round(seconds, 1), cpu_s=round(cpu_s, 2),
     )  # fmt: skip
@@ -265,16 +265,16 @@ def idle_changes(server: Server, space: Space, config: Config) -> list[str]:
     return found
 
 
-def _log_ratios(starts: tuple[Start, ...], winner: Config) -> list[float]:
+def _log_ratios(trials: tuple[Trial, ...], winner: Config) -> list[float]:
     """Return the log ratio of every pair of the confirmation that has both sides.
 
     Pairs of another configuration that was refused are left out.
     """
     blocks: dict[int | None, dict[str, float]] = {}
-    for start in starts:
-        is_of_pair = start.role is Role.CONFIRM and start.state is State.COMPLETE
-        if is_of_pair and start.log_goodput is not None and (start.arm != "winner" or start.config == winner):
-            blocks.setdefault(start.block, {})[start.arm] = start.log_goodput
+    for trial in trials:
+        is_of_pair = trial.role is Role.CONFIRM and trial.state is State.COMPLETE
+        if is_of_pair and trial.log_goodput is not None and (trial.arm != "winner" or trial.config == winner):
+            blocks.setdefault(trial.block, {})[trial.arm] = trial.log_goodput
     pairs = (sides for sides in blocks.values() if len(sides) == 2)
     return [sides["winner"] - sides["default"] for sides in pairs]
 

@@ -45,7 +45,7 @@ class Region:
     amount: float = 0.0
     """Log goodput that is lost, or what becomes of the rate of failures."""
     failure: Failure | None = None
-    """Why no start succeeds."""
+    """Why no trial succeeds."""
 
     def holds(self, config: Config) -> bool:
         return all(side.holds(config) for side in self.sides)

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from smac import Scenario
 
 FIRST = 6
-"""Points of its initial design; its usual share of so few starts, and as many as ours draws."""
-MOST_STARTS = 1000
+"""Points of its initial design; its usual share of so few trials, and as many as ours draws."""
+MOST_TRIALS = 1000
 """Never reached: the campaign decides when the search ends."""
 
 
@@ -37,7 +37,7 @@ class Smac:
         space = _translate(dimensions, seed)
         with TemporaryDirectory(prefix="smac-") as folder:
             scenario = Scenario(
-                space, deterministic=True, n_trials=MOST_STARTS, seed=seed, output_directory=folder
+                space, deterministic=True, n_trials=MOST_TRIALS, seed=seed, output_directory=folder
             )
             number = len(observations) - 1 + refused
             if number < FIRST:

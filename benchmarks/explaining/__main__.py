@@ -3,7 +3,7 @@
     python -m benchmarks.explaining --out explained.jsonl [--servers 200] [--first 0] [--keep DIR]
     python -m benchmarks.explaining --table explained.jsonl
 
-Results are appended to a file, one study a line; what is there is not played again. With --keep the starts of
+Results are appended to a file, one study a line; what is there is not played again. With --keep the trials of
 played studies are kept in a folder, so that explaining them anew takes a second each.
 """
 

@@ -18,13 +18,13 @@ from tuner.explain.responses import searched
 from tuner.explain.study import explain
 from tuner.explain.variation import is_allowed, keep_lines, list_changes, list_values, vary
 from tuner.ports import Config, Scalar
-from tuner.records import Start
+from tuner.records import Trial
 from tuner.space import Space
 from tuner.statistics.confirmation.paired_gain import Gain
 from tuner.statistics.ranking import rank
 from tuner.study.facts import CONFIRMATION
 
-NO_START = -3.0
+NO_TRIAL = -3.0
 """Log goodput that stands for a server that does not start."""
 
 
@@ -50,18 +50,18 @@ class Measured:
     """What a study left behind: all that an explanation is made of."""
 
     space: Space
-    starts: tuple[Start, ...]
+    trials: tuple[Trial, ...]
     config: Config
     gain: Gain | None
 
 
 def judge(number: int, keep: Path | None = None) -> Judged:
-    """Play one study, or take its starts from a folder, and explain it; the same number gives the same."""
+    """Play one study, or take its trials from a folder, and explain it; the same number gives the same."""
     server = draw_server(number)
     measured = _recall(server, keep) or _measure(server, keep)
     cpu_s = time.process_time()
     found = explain(
-        measured.space, measured.starts, measured.config, metric="goodput_rps", gain=measured.gain, seed=1
+        measured.space, measured.trials, measured.config, metric="goodput_rps", gain=measured.gain, seed=1
     )
     cpu_s = time.process_time() - cpu_s
     return _judge(server, measured, found, round(cpu_s, 3))
@@ -72,7 +72,7 @@ def _measure(server: Server, keep: Path | None) -> Measured:
     measured = _gather(experiment)
     if keep is not None:
         keep.mkdir(parents=True, exist_ok=True)
-        kept = (measured.starts, measured.config, measured.gain)
+        kept = (measured.trials, measured.config, measured.gain)
         _path(server, keep).write_bytes(pickle.dumps(kept))
     return measured
 
@@ -80,12 +80,12 @@ def _measure(server: Server, keep: Path | None) -> Measured:
 def _gather(experiment: Experiment) -> Measured:
     """Return the study as `tuner explain` sees it: the winner, else the best so far."""
     storage, setup = experiment.storage, experiment.setup
-    starts, constraints = storage.starts(), setup.settings.constraints
-    gain = read_gain(storage, starts, experiment.default, constraints)
+    trials, constraints = storage.trials(), setup.settings.constraints
+    gain = read_gain(storage, trials, experiment.default, constraints)
     planned = storage.recall(CONFIRMATION)
-    best = rank(setup.space, starts, constraints).incumbent
+    best = rank(setup.space, trials, constraints).incumbent
     config = planned.config if planned and gain else best.config if best else experiment.default
-    return Measured(space=setup.space, starts=starts, config=config, gain=gain)
+    return Measured(space=setup.space, trials=trials, config=config, gain=gain)
 
 
 def _recall(server: Server, keep: Path | None) -> Measured | None:
@@ -93,8 +93,8 @@ def _recall(server: Server, keep: Path | None) -> Measured | None:
         return None
     from benchmarks.campaign.spaces import load_family
 
-    starts, config, gain = pickle.loads(_path(server, keep).read_bytes())  # noqa: S301 - our own file
-    return Measured(space=load_family(server.family), starts=starts, config=config, gain=gain)
+    trials, config, gain = pickle.loads(_path(server, keep).read_bytes())  # noqa: S301 - our own file
+    return Measured(space=load_family(server.family), trials=trials, config=config, gain=gain)
 
 
 def _path(server: Server, keep: Path) -> Path:
@@ -159,7 +159,7 @@ class _Truth:
         self.worths = self._split()
 
     def _of(self, config: Config) -> float:
-        return NO_START if self._server.fault(config) else self._server.truth(config)
+        return NO_TRIAL if self._server.fault(config) else self._server.truth(config)
 
     def _part(self, names: frozenset[str]) -> Config:
         return keep_lines(self._space, self._changes, names)

@@ -141,7 +141,7 @@ def is_armed(host: TestHost) -> bool:
 
 
 def windows_of(study: Path) -> set[str]:
-    """Read which windows the study's storage holds: the starts' numbers with the windows' begin."""
+    """Read which windows the study's storage holds: the trials' numbers with the windows' begin."""
     database = study.with_suffix(".study") / "study.db"
     if not database.exists():
         return set()

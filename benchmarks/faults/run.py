@@ -1,8 +1,8 @@
-"""A managed run without an end: one start after the other, of random configurations, until it is stopped.
+"""A managed run without an end: one trial after the other, of random configurations, until it is stopped.
 
     python -m benchmarks.faults.run STUDY
 
-It is what `tuner run` is between its decisions: the same lock, target, lease, starts and storage. Noise of
+It is what `tuner run` is between its decisions: the same lock, target, lease, trials and storage. Noise of
 the machine does not end it, so that many can run side by side.
 """
 
@@ -14,7 +14,7 @@ from pathlib import Path
 from random import Random
 
 from tuner.campaign.prepare import prepare
-from tuner.campaign.start_runner import Starter
+from tuner.campaign.trial_runner import TrialRunner
 from tuner.errors import TunerError
 from tuner.interrupts import signals_interrupt
 from tuner.records import Role
@@ -28,7 +28,7 @@ from tuner.study.storage import Opening
 def main() -> None:
     """Run the study that the command line names; end as `tuner` does."""
     try:
-        make_starts(Path(sys.argv[1]))
+        make_trials(Path(sys.argv[1]))
     except KeyboardInterrupt:
         sys.exit(130)
     except TunerError as error:
@@ -36,8 +36,8 @@ def main() -> None:
         sys.exit(error.exit_code)
 
 
-def make_starts(path: Path) -> None:
-    """Make starts until somebody or something ends it."""
+def make_trials(path: Path) -> None:
+    """Make trials until somebody or something ends it."""
     settings = load_study(path)
     rng = Random(os.getpid())  # noqa: S311 - no secret
     with locked(settings), signals_interrupt():
@@ -49,7 +49,7 @@ def make_starts(path: Path) -> None:
             PRESETS["quick"].fit(minutes=1, trials=1), window_s=0.4, warmup_s=0.4, warmup_max_s=0.8
         )
         session = f"{int(time.time())}-{os.getpid()}"
-        starter = Starter(setup=setup, plan=plan, storage=storage, session=session)
+        runner = TrialRunner(setup=setup, plan=plan, storage=storage, session=session)
         with setup.target.hold(print):
             while True:
                 point = {
@@ -60,8 +60,8 @@ def make_starts(path: Path) -> None:
                 }
                 config = setup.space.decode(point)
                 opening = Opening(role=Role.SEARCH, config=config, point=setup.space.encode(config))
-                start = starter.make(opening)
-                print(start.state, start.failure, len(start.windows), flush=True)
+                trial = runner.make(opening)
+                print(trial.state, trial.failure, len(trial.windows), flush=True)
 
 
 def _draw(rng: Random, low: float, high: float, *, whole: bool) -> int | float:

@@ -46,7 +46,7 @@ def judge_edits(
     if restored != 0 or is_armed(run.host):
         troubles.append(f"`tuner restore --accept --yes` ended with {restored}:\n{said}\n{accepted}")
     _require_edits(run, "after `tuner restore --accept`", troubles)
-    # A file that was edited after the last start is no news to anybody.
+    # A file that was edited after the last trial is no news to anybody.
     left = [path for path in _left(run, before) if path not in {*run.edited, "in force"}]
     if left:
         troubles.append(f"not back besides the edit: {left}")

@@ -45,9 +45,9 @@ def measure(number: int, trials: int, hosts: int) -> None:
         experiment = set_up(server, ARM, host, Path(folder), plan=replace(PRESETS["standard"], minutes=1e6))
     write_history(experiment, server, trials, hosts=hosts)
     experiment.host = "web0"
-    experiment.starts[:] = experiment.storage.starts()
-    experiment.ranking()  # what is computed once for each start
-    experiment.starts.pop()
+    experiment.trials[:] = experiment.storage.trials()
+    experiment.ranking()  # what is computed once for each trial
+    experiment.trials.pop()
     _, rank_s = timed(experiment.ranking)
     suggest(experiment)
     _, one_s = timed(lambda: suggest(experiment))

@@ -1,4 +1,4 @@
-"""Writes starts that nobody made into a study of several hosts, as if its workers had been at it for long."""
+"""Writes trials that nobody made into a study of several hosts, as if its workers had been at it for long."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -11,43 +11,43 @@ from benchmarks.campaign.servers import Server
 from tuner.campaign.experiment import Experiment
 from tuner.optimize.sparse import draw_sparse
 from tuner.ports import Config
-from tuner.records import Role, Start, State, Timing
+from tuner.records import Role, Trial, State, Timing
 from tuner.records.as_json import END, ending_to_json, opening_to_json, window_key, window_to_json
 from tuner.space import Space
 from tuner.statistics.ranking import DEFAULT_ARM
 
 CONTROL_EVERY = 6
-"""Starts of each host, of which one is of the default."""
+"""Trials of each host, of which one is of the default."""
 REPEAT_EVERY = 6
-"""Starts, of which one repeats another."""
+"""Trials, of which one repeats another."""
 
 
 def write_history(experiment: Experiment, server: Server, count: int, *, hosts: int) -> None:
-    """Write so many finished starts, those of all hosts side by side, with what the simulated host gives.
+    """Write so many finished trials, those of all hosts side by side, with what the simulated host gives.
 
     What only Optuna's own tools read of them, the parameters, is left out: it takes longest.
     """
     host = DrawnHost(server=server, seed=count)  # of a clock of its own, on which nobody waits
     space, plan = experiment.setup.space, experiment.plan
-    start_s = plan.warmup_s + plan.windows[1] * plan.window_s
+    trial_s = plan.warmup_s + plan.windows[1] * plan.window_s
     rng = Random(count)  # noqa: S311 - no secret
     tried: list[Config] = []
-    first_s = experiment.clock.time() - start_s * (1 + count // hosts)
+    first_s = experiment.clock.time() - trial_s * (1 + count // hosts)
     for number in range(count):
         role = choose_role(number // hosts, number)
         config = choose_config(role, space, tried, rng)
         tried.append(config)
-        luck = rng.gauss(0.0, host.sigma_start)
-        began_s = first_s + start_s * (number // hosts)
-        start = Start(
+        luck = rng.gauss(0.0, host.sigma_trial)
+        began_s = first_s + trial_s * (number // hosts)
+        trial = Trial(
             number=number, role=role, config=config,
             state=State.COMPLETE, started_s=began_s, arm=DEFAULT_ARM if role is Role.CONTROL else "",
             session="earlier", host=f"web{number % hosts}",
-            timing=Timing(deploy_s=1.0, load_s=start_s - 1.0),
+            timing=Timing(deploy_s=1.0, load_s=trial_s - 1.0),
         )  # fmt: skip
         told = create_trial(
             state=TrialState.COMPLETE, value=0.0,
-            user_attrs=opening_to_json(start) | {END: ending_to_json(start)} | {
+            user_attrs=opening_to_json(trial) | {END: ending_to_json(trial)} | {
                 window_key(index): window_to_json(
                     replace(
                         host.window(config, host.worth(config) + luck, plan.window_s),
@@ -57,11 +57,11 @@ def write_history(experiment: Experiment, server: Server, count: int, *, hosts: 
                 for index in range(plan.windows[1])
             },
         )  # fmt: skip
-        experiment.storage._study.add_trial(told)  # noqa: SLF001 - nobody else writes starts that were not made
+        experiment.storage._study.add_trial(told)  # noqa: SLF001 - nobody else writes trials that were not made
 
 
 def choose_role(turn: int, number: int) -> Role:
-    """Return why a host's start of a turn was made."""
+    """Return why a host's trial of a turn was made."""
     if turn % CONTROL_EVERY == 0:
         return Role.CONTROL
     return Role.REPEAT if number % REPEAT_EVERY == 1 else Role.SEARCH

@@ -3,7 +3,7 @@
     python -m benchmarks.fleet.many [--hosts 1000] [--seconds 120]
 
 One controller drives simulated targets over the real engine: each measures the default, and configurations
-that a model chooses. Exit status 1 where it takes more memory than wanted, or a start is lost.
+that a model chooses. Exit status 1 where it takes more memory than wanted, or a trial is lost.
 """
 
 import argparse
@@ -40,13 +40,13 @@ def main() -> int:
             time.sleep(options.seconds)
             team.stop(KeyboardInterrupt())
             driving.join()
-        starts = open_storage(f"sqlite:///{folder}/study.db", "fleet", create=False).starts()
-    ended = Counter(start.host for start in starts if start.counts)
-    lost = [start for start in starts if start.state is State.RUNNING]
+        trials = open_storage(f"sqlite:///{folder}/study.db", "fleet", create=False).trials()
+    ended = Counter(trial.host for trial in trials if trial.counts)
+    lost = [trial for trial in trials if trial.state is State.RUNNING]
     print(
-        f"{len(hosts)} hosts: {len(ended)} have measured, {sum(ended.values())} starts in "
+        f"{len(hosts)} hosts: {len(ended)} have measured, {sum(ended.values())} trials in "
         f"{options.seconds:.0f} s; controller {connected_mib:.0f} MiB with all connected, "
-        f"{peak_mib():.0f} at the most; {len(lost)} starts without an outcome"
+        f"{peak_mib():.0f} at the most; {len(lost)} trials without an outcome"
     )
     return int(peak_mib() > MOST_MIB or bool(lost))
 

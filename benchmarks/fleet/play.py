@@ -3,7 +3,7 @@
     python -m benchmarks.fleet.play [--workers 1,16] [--first 0] [--servers 5] [--trials 150]
 
 All workers of a study are threads of one process, of which one runs at a time. They share a clock that goes
-on by what starts take and by the CPU time that each worker spends, as if each had a machine of its own. The
+on by what trials take and by the CPU time that each worker spends, as if each had a machine of its own. The
 campaign, its model and its storage, which is in memory, are the real ones; hosts are those of drawn servers
 (benchmarks.campaign).
 
@@ -154,7 +154,7 @@ class Played:
 
     led: list[tuple[float, float]] = field(default_factory=list)
     """Seconds since the beginning, log points."""
-    starts: int = 0
+    trials: int = 0
     seconds: float = 0.0
 
     def reached_s(self, worth: float) -> float | None:
@@ -221,7 +221,7 @@ def play(number: int, workers: int, trials: int, enough: float | None = None) ->
     shared.give_way()
     for thread in threads:
         thread.join()
-    played.starts = len(storage.known.ended)
+    played.trials = len(storage.known.ended)
     played.seconds = shared.now_s - began_s
     return played
 

@@ -64,7 +64,7 @@ class Tuned:
     one_there: float
     """What the first winner gives on the host on which it was tuned."""
     verdicts: tuple[str, str]
-    starts: tuple[int, int]
+    trials: tuple[int, int]
     cpu_s: float
 
     @property
@@ -80,8 +80,8 @@ def tune(number: int, hosts: int, unlike: int, minutes: float) -> Tuned:
     drawn = draw_hosts(server, hosts, unlike)
     plan = PRESETS["quick"].fit(minutes=minutes, trials=None)
     first = next(iter(drawn))
-    one, verdict_of_one, starts_of_one = _tune_on_one(server, drawn[first], space, plan)
-    every, verdict, starts = _tune_on_all(server, drawn, space, plan.on(hosts))
+    one, verdict_of_one, trials_of_one = _tune_on_one(server, drawn[first], space, plan)
+    every, verdict, trials = _tune_on_all(server, drawn, space, plan.on(hosts))
     return Tuned(
         server=number,
         best=best_everywhere([*drawn.values()], space),
@@ -89,7 +89,7 @@ def tune(number: int, hosts: int, unlike: int, minutes: float) -> Tuned:
         every=worth_on_worst([*drawn.values()], space, every),
         one_there=worth_on_worst([drawn[first]], space, one),
         verdicts=(verdict_of_one, verdict),
-        starts=(starts_of_one, starts),
+        trials=(trials_of_one, trials),
         cpu_s=time.process_time() - began_s,
     )
 
@@ -142,7 +142,7 @@ def _tune_on_one(server: Server, there: Server, space: Space, plan: Plan) -> tup
             verdict = run_campaign(experiment)
         except TunerError as error:
             verdict = f"{type(error).__name__}: {error}"
-    return _shipped(experiment.storage, space, verdict), verdict, len(experiment.starts)
+    return _shipped(experiment.storage, space, verdict), verdict, len(experiment.trials)
 
 
 def _tune_on_all(
@@ -156,7 +156,7 @@ def _tune_on_all(
         settings = _write(server, Path(folder), f"targets: [{', '.join(hosts)}]\nacross: worst\n")
         played = play(settings, hosts, plan=plan, space=space)
     verdict = played.verdict or "; ".join(map(str, played.failures.values()))
-    return _shipped(played.storage, space, verdict), verdict, len(played.storage.starts())
+    return _shipped(played.storage, space, verdict), verdict, len(played.storage.trials())
 
 
 def _shipped(storage: Storage, space: Space, verdict: str) -> Config:
@@ -194,14 +194,14 @@ def main() -> int:
             pool.submit(tune, number, options.hosts, options.unlike, options.minutes) for number in numbers
         ]
         found = []
-        print("| server | best on the worst host | tuned on one | tuned on all | on its own host | starts |")
+        print("| server | best on the worst host | tuned on one | tuned on all | on its own host | trials |")
         print("|---:|---:|---:|---:|---:|---:|", flush=True)
         for each in played:
             one = each.result()
             found.append(one)
             worths = (math.exp(log) for log in (one.best, one.one, one.every, one.one_there))
             shown = " | ".join(f"{worth:.3f}×" for worth in worths)
-            print(f"| {one.server} | {shown} | {one.starts[0]}, {one.starts[1]} |", flush=True)
+            print(f"| {one.server} | {shown} | {one.trials[0]}, {one.trials[1]} |", flush=True)
     if options.json:
         options.json.write_text("".join(f"{json.dumps(asdict(each))}\n" for each in found))
     of_one, of_all = (fmean(each.regrets[side] for each in found) for side in (0, 1))

@@ -1,12 +1,12 @@
-"""How many starts an hour do 1, 2, 4 … hosts make on one study? `make bench-fleet` counts them.
+"""How many trials an hour do 1, 2, 4 … hosts make on one study? `make bench-fleet` counts them.
 
-One controller drives simulated targets, whose starts take as long as real ones of a preset: measured is what
+One controller drives simulated targets, whose trials take as long as real ones of a preset: measured is what
 the controller and the engine need in between. Counted is what ends in a window that begins when every host
 has tried a configuration.
 
     python -m benchmarks.fleet.scaling --preset standard --hosts 1,8,32 [--seconds 120] [--there 1000]
 
-`--there` writes so many starts into the study before anybody begins.
+`--there` writes so many trials into the study before anybody begins.
 """
 
 import argparse
@@ -32,7 +32,7 @@ from tests.unit.simulated_study import FINGERPRINT
 from tests.unit.simulation import Log
 from tuner.commands.fleet.control import Lane, Team, drive_all
 from tuner.commands.fleet.engine import Engine, RemoteExecutor, open_engine
-from tuner.records import Role, Start, State
+from tuner.records import Role, Trial, State
 from tuner.study.file import choose_target
 from tuner.study.open_storage import open_storage
 from tuner.study.presets import PRESETS
@@ -50,10 +50,10 @@ class Result:
 
     hosts: int
     per_hour: float
-    start_s: float
-    """Mean length of a start."""
+    trial_s: float
+    """Mean length of a trial."""
     between_s: float
-    """Mean time from the end of a host's start to the beginning of its next, waits included."""
+    """Mean time from the end of a host's trial to the beginning of its next, waits included."""
     most_between_s: float
     """What that is at most in nine of ten."""
     suggest_s: float
@@ -70,10 +70,10 @@ def main() -> None:
     parser.add_argument("--hosts", default="1,2,4,8,16,32,64", help="numbers of hosts")
     parser.add_argument("--seconds", type=float, default=60.0, help="length of the window")
     parser.add_argument("--preset", default="quick", choices=PRESETS)
-    parser.add_argument("--there", type=int, default=0, help="starts that the study has before")
+    parser.add_argument("--there", type=int, default=0, help="trials that the study has before")
     options = parser.parse_args()
     print(
-        "| hosts | starts/hour | of linear | seconds of a start | between two | in 9 of 10 | to choose "
+        "| hosts | trials/hour | of linear | seconds of a trial | between two | in 9 of 10 | to choose "
         "| controller, cores | MiB at the most |"
     )
     print("|---:|---:|---:|---:|---:|---:|---:|---:|---:|")
@@ -83,7 +83,7 @@ def main() -> None:
         single = single or found.per_hour / found.hosts
         print(
             f"| {found.hosts} | {found.per_hour:,.0f} | {found.per_hour / found.hosts / single:.2f} "
-            f"| {found.start_s:.2f} | {found.between_s:.2f} | {found.most_between_s:.2f} "
+            f"| {found.trial_s:.2f} | {found.between_s:.2f} | {found.most_between_s:.2f} "
             f"| {found.suggest_s:.2f} | {found.controller_cores:.2f} | {found.most_mib:.0f} |",
             flush=True,
         )
@@ -101,16 +101,16 @@ def measure(count: int, seconds: float, preset: str, *, there: int) -> Result:
             began_s, spent_s = time.time(), time.process_time()
             time.sleep(seconds)
             ended_s, spent_s = time.time(), time.process_time() - spent_s
-            starts = [*team.storage.known.ended]
+            trials = [*team.storage.known.ended]
             team.stop(KeyboardInterrupt())
             driving.join()
-    return summarise(starts, count, began_s, ended_s, spent_s)
+    return summarise(trials, count, began_s, ended_s, spent_s)
 
 
 def form(
     engine: Engine, hosts: list[str], folder: Path, preset: str, *, there: int
 ) -> tuple[Team, list[Lane]]:
-    """Begin a study that does not end, with so many starts that nobody made."""
+    """Begin a study that does not end, with so many trials that nobody made."""
     plan = replace(PRESETS[preset], trials=100_000, minutes=1e6)
     host = DrawnHost(server=draw_server(SERVER), seed=1, suggest_s=0.0, clock=FastClock(1.0))
     experiment = set_up(
@@ -152,28 +152,28 @@ def wait_until_all_search(team: Team, count: int, driving: threading.Thread, the
         time.sleep(1.0)
 
 
-def find_searching(starts: list[Start]) -> set[str]:
+def find_searching(trials: list[Trial]) -> set[str]:
     """Return the hosts on which a configuration was tried."""
-    return {start.host for start in starts if start.role in SEARCHED}
+    return {trial.host for trial in trials if trial.role in SEARCHED}
 
 
-def summarise(starts: list[Start], count: int, began_s: float, ended_s: float, spent_s: float) -> Result:
+def summarise(trials: list[Trial], count: int, began_s: float, ended_s: float, spent_s: float) -> Result:
     """Return what ended in the window."""
-    inside = [start for start in starts if began_s <= end_of(start) <= ended_s]
-    own = {start.host: [each for each in starts if each.host == start.host] for start in inside}
+    inside = [trial for trial in trials if began_s <= end_of(trial) <= ended_s]
+    own = {trial.host: [each for each in trials if each.host == trial.host] for trial in inside}
     gaps = [
-        later.started_s - end_of(start)
+        later.started_s - end_of(trial)
         for each in own.values()
-        for start, later in pairwise(each)
-        if began_s <= end_of(start) and later.started_s <= ended_s
+        for trial, later in pairwise(each)
+        if began_s <= end_of(trial) and later.started_s <= ended_s
     ]
-    chosen = [start.timing.suggest_s for start in inside if start.role is Role.SEARCH]
-    start_s, between_s = fmean(map(took_s, inside)), fmean(gaps)
+    chosen = [trial.timing.suggest_s for trial in inside if trial.role is Role.SEARCH]
+    trial_s, between_s = fmean(map(took_s, inside)), fmean(gaps)
     return Result(
         hosts=count,
         # Of what one host ends in a window, the count would tell little.
-        per_hour=3600 * count / (start_s + between_s),
-        start_s=start_s,
+        per_hour=3600 * count / (trial_s + between_s),
+        trial_s=trial_s,
         between_s=between_s,
         most_between_s=quantiles(gaps, n=10)[-1],
         suggest_s=fmean(chosen) if chosen else 0.0,
@@ -182,14 +182,14 @@ def summarise(starts: list[Start], count: int, began_s: float, ended_s: float, s
     )
 
 
-def end_of(start: Start) -> float:
-    """Return when a start had ended."""
-    return start.started_s + took_s(start)
+def end_of(trial: Trial) -> float:
+    """Return when a trial had ended."""
+    return trial.started_s + took_s(trial)
 
 
-def took_s(start: Start) -> float:
-    """Return the seconds that a start took."""
-    return 0.0 if start.state is State.INVALID else start.timing.deploy_s + start.timing.load_s
+def took_s(trial: Trial) -> float:
+    """Return the seconds that a trial took."""
+    return 0.0 if trial.state is State.INVALID else trial.timing.deploy_s + trial.timing.load_s
 
 
 if __name__ == "__main__":

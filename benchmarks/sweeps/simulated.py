@@ -27,7 +27,7 @@ from benchmarks.campaign.play import ALLOWED, allowed_rate, without_presets
 from benchmarks.campaign.servers import Server, draw_server
 from benchmarks.campaign.spaces import load_family
 from tests.unit.commands.simulated import hold
-from tests.unit.simulation import SimulatedStarter, make_setup, open_in_memory
+from tests.unit.simulation import SimulatedRunner, make_setup, open_in_memory
 from tuner.campaign import interleaved
 from tuner.campaign.progress import NullProgress
 from tuner.commands.contests.sweep import measure_sweep
@@ -77,7 +77,7 @@ class Swept:
     intervals: int
     half_widths: tuple[float, ...]
     is_feasible: bool
-    starts: int
+    trials: int
     seconds: float
 
 
@@ -94,14 +94,14 @@ def play(number: int, minutes: float) -> Swept | None:
         setup, storage = hold(make_setup(settings, space)), open_in_memory(host.clock)
         planned = plan_sweep(settings, setup, name)
         storage.remember(SWEEP, planned)
-        interleaved.Starter = partial(SimulatedStarter, host=host)  # type: ignore[misc,assignment]
+        interleaved.TrialRunner = partial(SimulatedRunner, host=host)  # type: ignore[misc,assignment]
         interleaved.time = host.clock  # type: ignore[assignment]
         begun_s = host.clock.monotonic()
         measured = measure_sweep(
             setup, planned, storage, PRESETS["quick"], minutes=minutes, progress=NullProgress()
         )
-        sweeping = judge_sweep(planned, measured.starts, settings.constraints, seed=settings.seed)
-        return tell(server, sweeping, len(measured.starts), host.clock.monotonic() - begun_s)
+        sweeping = judge_sweep(planned, measured.trials, settings.constraints, seed=settings.seed)
+        return tell(server, sweeping, len(measured.trials), host.clock.monotonic() - begun_s)
 
 
 def choose_parameter(server: Server, space: Space) -> str | None:
@@ -124,7 +124,7 @@ def write_study(server: Server, space: Space, folder: Path) -> Study:
     return load_study(path)
 
 
-def tell(server: Server, sweeping: Sweeping, starts: int, seconds: float) -> Swept:
+def tell(server: Server, sweeping: Sweeping, trials: int, seconds: float) -> Swept:
     """Hold a sweep against the truth."""
     plan = sweeping.plan
     truths = [server.truth(config) for config in plan.configs]
@@ -151,7 +151,7 @@ def tell(server: Server, sweeping: Sweeping, starts: int, seconds: float) -> Swe
             round(each.estimate.half_width, 4) for each in sweeping.tried
             if each.estimate and each.index != plan.control and not each.fault
         ),
-        is_feasible=feasible[best], starts=starts, seconds=round(seconds, 1),
+        is_feasible=feasible[best], trials=trials, seconds=round(seconds, 1),
     )  # fmt: skip
 
 

@@ -71,7 +71,7 @@ def play_earlier(target: int, number: int, folder: Path) -> str:
     experiment, verdict, _ = run(server, Arm(name="earlier"))
     storage, setup = experiment.storage, experiment.setup
     planned = storage.recall(CONFIRMATION)
-    gain = read_gain(storage, storage.starts(), setup.space.default(), setup.settings.constraints)
+    gain = read_gain(storage, storage.trials(), setup.space.default(), setup.settings.constraints)
     told = f"server {target}, alike {number}"
     try:
         study = collect(
@@ -151,7 +151,7 @@ def _warm(studies: Sequence[CorpusStudy], experiment: Experiment) -> None:
 
 
 def _as_earlier(study: CorpusStudy, space: Space) -> Earlier | None:
-    """Return what a study offers, by what its starts showed; None where nothing beat its default."""
+    """Return what a study offers, by what its trials showed; None where nothing beat its default."""
     better = [each for each in study.tried if each.is_feasible and (each.log_gain or 0.0) > 0]
     better.sort(key=lambda each: -(each.log_gain or 0.0))
     configs = [fit_into(space, {**study.defaults, **each.changes}) for each in better]

@@ -37,7 +37,7 @@ class Aftermath:
     differences: dict[str, object]
     """Of the host from what it was before all runs."""
     windows: dict[int, int]
-    """The finished windows of every start, as the storage has them."""
+    """The finished windows of every trial, as the storage has them."""
 
 
 @pytest.fixture(scope="session")
@@ -90,12 +90,12 @@ def look_after(tuner, study, before):
 
 
 def finished_windows(study):
-    """Count the finished windows of every start, as the storage has them."""
+    """Count the finished windows of every trial, as the storage has them."""
     settings = load_study(study)
     if not (settings.folder / "study.db").exists():
         return {}
     try:
-        starts = open_storage(settings.storage_url, settings.name, create=False).starts()
+        trials = open_storage(settings.storage_url, settings.name, create=False).trials()
     except TunerError:  # killed before the study was made, or it is being made anew
         return {}
-    return {start.number: len(start.windows) for start in starts if start.windows}
+    return {trial.number: len(trial.windows) for trial in trials if trial.windows}

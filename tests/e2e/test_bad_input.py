@@ -29,17 +29,17 @@ def refused(completed, code, *words):
 
 @pytest.fixture(scope="module")
 def stopped(tmp_path_factory):
-    """A study that came as far as its first start and was stopped there; not to be changed."""
+    """A study that came as far as its first trial and was stopped there; not to be changed."""
     tuner = CommandLine(tmp_path_factory.mktemp("stopped"))
-    stop_after_first_start(tuner, tuner.write())
+    stop_after_first_trial(tuner, tuner.write())
     return tuner.folder
 
 
-def stop_after_first_start(tuner, study):
+def stop_after_first_trial(tuner, study):
     process = tuner.start("run", study, "--preset", "quick")
     log = process.stderr
     while "control" not in (line := log.readline()):
-        assert line, "it ended before its first start"
+        assert line, "it ended before its first trial"
     process.terminate()
     process.communicate(timeout=30)
 
@@ -180,7 +180,7 @@ def test_a_study_whose_page_could_not_be_read_runs_when_that_was_put_right(tuner
     wrong = tuner.call("run", tuner.write(content="private"), "--preset", "quick")
     assert refused(wrong, TARGET if os.geteuid() == 0 else USAGE, "index.html")
 
-    stop_after_first_start(tuner, tuner.write(content="public"))
+    stop_after_first_trial(tuner, tuner.write(content="public"))
 
 
 def test_a_page_that_is_not_there_is_refused(tuner):

@@ -35,19 +35,19 @@ def begin(settings: Study, *, knows_load: bool) -> None:
 
 
 def searched_by_session(settings: Study) -> dict[str, list[bool]]:
-    """Return, by session, of every start of the search whether the setting was among what was searched."""
-    starts = open_storage(settings.storage_url, settings.name, create=False).starts()
-    trials = optuna.load_study(study_name=settings.name, storage=settings.storage_url).trials
+    """Return, by session, of every trial of the search whether the setting was among what was searched."""
+    trials = open_storage(settings.storage_url, settings.name, create=False).trials()
+    stored = optuna.load_study(study_name=settings.name, storage=settings.storage_url).trials
     found: dict[str, list[bool]] = {}
-    for start in starts:
-        if start.role is Role.SEARCH:
-            names = trials[start.number].distributions
-            found.setdefault(start.session, []).append(INERT in names)
+    for trial in trials:
+        if trial.role is Role.SEARCH:
+            names = stored[trial.number].distributions
+            found.setdefault(trial.session, []).append(INERT in names)
     return found
 
 
 def run_until_searched(tuner: CommandLine, settings: Study, *, sessions: int) -> None:
-    """Run the study, and stop it when so many sessions have begun a start of the search."""
+    """Run the study, and stop it when so many sessions have begun a trial of the search."""
     process = tuner.start("run", settings.path)
     eventually(
         lambda: process.poll() is not None or len(searched_by_session(settings)) == sessions, within_s=100
@@ -70,5 +70,5 @@ def test_an_interrupted_study_searches_in_all_its_sessions_what_it_began_with(
         shown = json.loads(tuner.run("show", settings.path, "--json").stdout)
 
     sessions = searched_by_session(settings)
-    assert {is_searched for starts in sessions.values() for is_searched in starts} == {not knows_load}
+    assert {is_searched for trials in sessions.values() for is_searched in trials} == {not knows_load}
     assert (INERT in shown["not_searched"].get("cannot_act", {})) is knows_load

@@ -66,6 +66,6 @@ def test_eight_hosts_are_as_before_though_a_worker_was_killed_and_a_cable_was_ou
     assert process.returncode in {0, 1}, said
     assert [look_at(host) for host in hosts] == before
     settings = load_study(study)
-    starts = open_storage(settings.storage_url, settings.name, create=False).starts()
-    assert {start.host for start in starts} == {host.ssh_url for host in hosts}
-    assert not [start for start in starts if start.state is State.RUNNING]
+    trials = open_storage(settings.storage_url, settings.name, create=False).trials()
+    assert {trial.host for trial in trials} == {host.ssh_url for host in hosts}
+    assert not [trial for trial in trials if trial.state is State.RUNNING]

@@ -28,10 +28,10 @@ from tuner.cli.printing import make_console, show_progress
 from tuner.records import Role
 from tuner.statistics.control_level import Speedup
 
-leader = Leader(changes={"sendfile": (True, False)}, speedup=Speedup(log_ratio=0.2, variance=0.001), starts=3)
+leader = Leader(changes={"sendfile": (True, False)}, speedup=Speedup(log_ratio=0.2, variance=0.001), trials=3)
 with show_progress() as progress:
     progress.stage("search", 3, 20)
-    progress.start_begins(Role.SEARCH, "2 settings changed")
+    progress.trial_begins(Role.SEARCH, "2 settings changed")
     progress.time_left(130)
     progress.leaders([leader])
     progress.note("a compiler ran")
@@ -82,7 +82,7 @@ def test_a_terminal_shows_lines_that_are_redrawn(tmp_path: Path):
         "3 of 20",
         "2 min 10 s left",
         "1.22×",
-        "3 starts",
+        "3 trials",
         "sendfile off",
         "a compiler ran",
     ):
@@ -130,7 +130,7 @@ def test_a_whole_run_on_a_terminal_counts_down_and_leaves_its_result(tmp_path: P
     shown = plain(written)
     left_s = [int(seconds) for seconds in re.findall(r"about (\d+) s left", shown)]
     assert code in {0, 1}, shown
-    for words in ("calibrate", "search", "best estimate", "1 start ", "report   "):
+    for words in ("calibrate", "search", "best estimate", "1 trial ", "report   "):
         assert words in shown
     assert left_s[-1] < left_s[0]
     assert max(len(line) for line in shown.splitlines() if str(study) not in line) <= COLUMNS

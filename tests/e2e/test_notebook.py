@@ -128,7 +128,7 @@ def test_the_explanation_of_a_study_ends_with_what_to_do(tmp_path: Path) -> None
     notebook = execute(find_path("explain_sensitivity"), tmp_path)
 
     printed = printed_by(notebook)
-    assert re.search(r"^from \d+ starts$", printed, re.MULTILINE)
+    assert re.search(r"^from \d+ trials$", printed, re.MULTILINE)
     assert re.search(r"^cannot act: ", printed, re.MULTILINE)
     assert re.search(r"^To do: \w.+\.$", printed.splitlines()[-1])
 

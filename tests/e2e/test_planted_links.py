@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.command_line import CommandLine
-from tests.e2e.test_bad_input import refused, stop_after_first_start
+from tests.e2e.test_bad_input import refused, stop_after_first_trial
 from tests.more import leave_to_more
 
 USAGE = 2
@@ -56,9 +56,9 @@ WRITING = re.compile(r"(?:open|openat|openat2|creat)\(.*O_(?:WRONLY|RDWR|CREAT|T
 
 @pytest.fixture(scope="module")
 def stopped(tmp_path_factory):
-    """A study that came as far as its first start and was stopped there; not to be changed."""
+    """A study that came as far as its first trial and was stopped there; not to be changed."""
     tuner = CommandLine(tmp_path_factory.mktemp("stopped"))
-    stop_after_first_start(tuner, tuner.write())
+    stop_after_first_trial(tuner, tuner.write())
     tuner.write("other.yaml", name="other")
     (tuner.folder / "values.yaml").write_text("worker_connections: 4000\n")
     return tuner.folder

@@ -43,7 +43,7 @@ def test_a_check_tells_what_the_default_gives_under_each_load(several):
     assert set(json.loads(checked.stdout)["default"]["by_load"]) == {"tiny", "html"}
 
 
-def test_a_run_measures_every_start_under_each_load_to_a_verdict(several):
+def test_a_run_measures_every_trial_under_each_load_to_a_verdict(several):
     _, _, ran, shown, _ = several
 
     assert ran.returncode in {0, 1}, ran.stderr

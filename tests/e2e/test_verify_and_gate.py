@@ -76,7 +76,7 @@ def test_the_gain_is_measured_anew_in_pairs(tuner: CommandLine, study: Path):
     assert told["verdict"] == "holds"
     assert told["measured"]["gain"]["pairs"] == 3
     assert told["measured"]["gain"]["low"] > 1
-    assert told["measured"]["second"]["starts"] == 3
+    assert told["measured"]["second"]["trials"] == 3
 
 
 @pytest.mark.more

@@ -54,7 +54,7 @@ def test_the_same_command_goes_on_and_ends_with_who_leads(raced):
     assert [each["label"] for each in found["entrants"]] == [
         "nginx default", "nginx one worker", "apache default",
     ]  # fmt: skip
-    assert all(each["goodput_rps"] > 0 and each["starts"] >= 3 for each in found["entrants"])
+    assert all(each["goodput_rps"] > 0 and each["trials"] >= 3 for each in found["entrants"])
     assert all(each["cpu_us_per_request"] > 0 for each in found["entrants"])
     assert len(found["pairs"]) == 6
     assert found["blocks"] == 3

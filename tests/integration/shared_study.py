@@ -1,4 +1,4 @@
-"""A study on several simulated hosts: its controller's process, and what has to be true of its starts."""
+"""A study on several simulated hosts: its controller's process, and what has to be true of its trials."""
 
 import os
 import signal
@@ -12,7 +12,7 @@ from pathlib import Path
 
 from tests.integration.simulated_fleet import HELD, name_of
 from tests.integration.waiting import is_running
-from tuner.records import Role, Start, State
+from tuner.records import Role, Trial, State
 from tuner.statistics.ranking import config_key
 from tuner.study import Study
 from tuner.study.storage import Storage
@@ -36,7 +36,7 @@ class Controller:
         )
         self.said: list[str] = []
         self._reader = threading.Thread(target=self._read)
-        self._reader.start()
+        self._reader.trial()
 
     def _read(self) -> None:
         assert self.process.stdout is not None
@@ -69,30 +69,30 @@ class Controller:
 
 def assert_whole(storage: Storage) -> None:
     """Check that nothing was lost or measured twice, and that one worker is at one thing at a time."""
-    starts = storage.starts()
-    assert [*find_wrong_starts(starts)] == []
-    for host in {start.host for start in starts}:
-        own = [start for start in starts if start.host == host]
+    trials = storage.trials()
+    assert [*find_wrong_trials(trials)] == []
+    for host in {trial.host for trial in trials}:
+        own = [trial for trial in trials if trial.host == host]
         assert all(one.started_s <= other.started_s for one, other in pairwise(own))
 
 
-def find_wrong_starts(starts: Sequence[Start]) -> Iterator[str]:
-    """Yield what is wrong with the starts of a study that has come to its end, whatever broke meanwhile.
+def find_wrong_trials(trials: Sequence[Trial]) -> Iterator[str]:
+    """Yield what is wrong with the trials of a study that has come to its end, whatever broke meanwhile.
 
     A pair that was cut off is measured anew, both sides of it: in one session, and so on one host.
     """
-    if [start.number for start in starts] != [*range(len(starts))]:
+    if [trial.number for trial in trials] != [*range(len(trials))]:
         yield "numbers are missing"
-    for start in starts:
-        if start.state is State.RUNNING or (start.state is State.INVALID and start.failure is None):
-            yield f"start {start.number} has no outcome"
-    searched = [start for start in starts if start.role is Role.SEARCH]
+    for trial in trials:
+        if trial.state is State.RUNNING or (trial.state is State.INVALID and trial.failure is None):
+            yield f"trial {trial.number} has no outcome"
+    searched = [trial for trial in trials if trial.role is Role.SEARCH]
     done = Counter(config_key(each.config) for each in searched if each.state is not State.INVALID)
-    for start in searched:
-        if (times := done[config_key(start.config)]) != 1:
-            yield f"the configuration of start {start.number} was tried {times} times"
-    confirming = [start for start in starts if start.role is Role.CONFIRM and start.counts]
-    sides = Counter((start.block, start.session, start.arm) for start in confirming)
+    for trial in searched:
+        if (times := done[config_key(trial.config)]) != 1:
+            yield f"the configuration of trial {trial.number} was tried {times} times"
+    confirming = [trial for trial in trials if trial.role is Role.CONFIRM and trial.counts]
+    sides = Counter((trial.block, trial.session, trial.arm) for trial in confirming)
     yield from (f"side {side} was measured {times} times" for side, times in sides.items() if times > 1)
     whole = Counter(block for block, session, arm in sides if (block, session, _other(arm)) in sides)
     for block in {block for block, *_ in sides}:

@@ -1,6 +1,6 @@
 """A study on several simulated hosts, with its controller as a process that a test can kill.
 
-Usage: python -m tests.integration.simulated_fleet STUDY SPEED. Prints a line for each start that begins, and
+Usage: python -m tests.integration.simulated_fleet STUDY SPEED. Prints a line for each trial that begins, and
 the verdict at last. Everything but the hosts is real: the scheduler, the workers' processes, the storage.
 """
 
@@ -70,8 +70,8 @@ def say(text: str) -> None:
 class Telling(Log):
     """Prints what begins."""
 
-    def start_begins(self, role: Role, label: str) -> None:
-        super().start_begins(role, label)
+    def trial_begins(self, role: Role, label: str) -> None:
+        super().trial_begins(role, label)
         say(f"{role} {label}")
 
     def note(self, text: str) -> None:

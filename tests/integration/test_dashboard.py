@@ -38,7 +38,7 @@ COUNT = "fetch('/api/studies/0?after=0').then((found) => found.json()).then((stu
 
 @pytest.fixture(scope="module")
 def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[CommandLine, subprocess.Popen[str]]]:
-    """A study of nginx in which the first start was measured, and the run that goes on with it."""
+    """A study of nginx in which the first trial was measured, and the run that goes on with it."""
     with idle_processors_here() as through:
         tuner = CommandLine(tmp_path_factory.mktemp("dashboard"), through=through)
         run = tuner.start("run", tuner.write(connections=20), "--preset", "quick", "--minutes", "5")
@@ -121,8 +121,8 @@ def test_the_study_is_told_with_its_roles(running, served):
 
     assert status == 200
     trials = json.loads(body)["trials"]
-    starts = list(csv.DictReader(io.StringIO(tuner.run("show", "study.yaml", "--csv").stdout)))
-    of_load = [each for each in starts if each["role"] not in {"other loads", "latency"}]
+    trials_shown = list(csv.DictReader(io.StringIO(tuner.run("show", "study.yaml", "--csv").stdout)))
+    of_load = [each for each in trials_shown if each["role"] not in {"other loads", "latency"}]
     assert len(trials) == len(of_load)
     roles = [each["value"] for trial in trials for each in trial["user_attrs"] if each["key"] == "role"]
     assert [each.strip('"') for each in roles] == [each["role"] for each in of_load]

@@ -79,7 +79,7 @@ def test_a_pool_measures_on_every_host_that_has_a_worker_and_takes_one_that_come
     storage = read(settings)
     assert storage.recall(VERDICT) is not None
     assert_whole(storage)
-    assert {start.host for start in storage.starts() if start.counts} == set(HOSTS[:2])
+    assert {trial.host for trial in storage.trials() if trial.counts} == set(HOSTS[:2])
     assert [*storage.recall(OTHER_HOSTS)] == [HOSTS[1]]
 
 
@@ -96,8 +96,8 @@ def assert_proven(settings, verdict):
     storage = read(settings)
     assert verdict == storage.recall(VERDICT) == "confirmed"
     assert_whole(storage)
-    confirming = [start for start in storage.starts() if start.role is Role.CONFIRM and start.counts]
-    sides = Counter((start.host, start.block, start.session) for start in confirming)
+    confirming = [trial for trial in storage.trials() if trial.role is Role.CONFIRM and trial.counts]
+    sides = Counter((trial.host, trial.block, trial.session) for trial in confirming)
     pairs = Counter(host for (host, *_), number in sides.items() if number == 2)  # one cut off leaves a side
     assert pairs == dict.fromkeys(HOSTS, 4)
 
@@ -115,8 +115,8 @@ def test_a_worker_that_is_killed_and_one_that_is_frozen_come_back_and_nothing_fi
     os.kill(await_held(controller, HOSTS[0]), signal.SIGKILL)
     os.kill(await_held(controller, HOSTS[1]), signal.SIGSTOP)
     assert_proven(settings, controller.wait())
-    lost = [start for start in read(settings).starts() if start.state is State.INVALID]
-    assert {start.host for start in lost} <= set(HOSTS[:2])
+    lost = [trial for trial in read(settings).trials() if trial.state is State.INVALID]
+    assert {trial.host for trial in lost} <= set(HOSTS[:2])
     assert lost
 
 
@@ -127,10 +127,10 @@ def test_a_controller_that_is_killed_goes_on_when_it_is_run_again(settings, cont
     first.signal(signal.SIGKILL)
     wait_until(lambda: not any(map(is_running, pids)), patience_s=PATIENCE_S)
     assert not [*(settings.folder / HELD).iterdir()], "its workers have given their hosts back"
-    done = [start for start in read(settings).starts() if start.counts]
+    done = [trial for trial in read(settings).trials() if trial.counts]
 
     assert_proven(settings, control().wait())
-    assert {each.number for each in done} <= {each.number for each in read(settings).starts() if each.counts}
+    assert {each.number for each in done} <= {each.number for each in read(settings).trials() if each.counts}
 
 
 @pytest.mark.more

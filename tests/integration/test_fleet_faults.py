@@ -22,7 +22,7 @@ def test_a_study_whose_workers_freeze_and_whose_controller_dies_ends_as_it_shoul
 
             def is_far(begun: int = begun) -> bool:
                 assert fleet.tend(), "the study ended before it was broken"
-                return fleet.count_starts() >= begun
+                return fleet.count_trials() >= begun
 
             wait_until(is_far, patience_s=PATIENCE_S)
             fault(fleet, rng)
@@ -30,7 +30,7 @@ def test_a_study_whose_workers_freeze_and_whose_controller_dies_ends_as_it_shoul
 
         assert find_wrong(fleet) == []
         storage = fleet.open_study()
-        assert any(start.state is State.INVALID for start in storage.starts())
+        assert any(trial.state is State.INVALID for trial in storage.trials())
         assert storage.recall(VERDICT) is not None
         assert net_worth(storage, 1)[0] >= 0.0
         assert len(fleet.controllers) > 1

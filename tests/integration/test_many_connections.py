@@ -15,7 +15,7 @@ from tuner.errors import Stalled
 from tuner.kit.readback import walk_processes
 from tuner.measure import window as module
 from tuner.measure.gates import RetryBudget
-from tuner.measure.start import NO_JUDGES, measure_start
+from tuner.measure.trial import NO_JUDGES, measure_trial
 from tuner.measure.window import Load, run_window
 from tuner.records import Window
 from tuner.study import load_study
@@ -128,6 +128,6 @@ def test_a_server_that_stops_answering_under_load_is_cut_off_at_the_end_of_its_s
             os.kill(each, signal.SIGSTOP)
         began_s = time.monotonic()
         with pytest.raises(Stalled, match="no correct response in"):
-            measure_start(deployment, load, PRESETS["quick"], NO_JUDGES, RetryBudget(), lambda _: None)
+            measure_trial(deployment, load, PRESETS["quick"], NO_JUDGES, RetryBudget(), lambda _: None)
 
     assert time.monotonic() - began_s < 60

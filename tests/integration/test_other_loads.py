@@ -67,12 +67,12 @@ def test_a_candidate_without_room_for_more_connections_fails_where_they_come(
     # 100 connections come to within a few of its room: how many are dropped depends on how they arrive.
     assert named["60 slow clients"].finding in {"fails", "fails more"}
     assert found.verdict == "fails"
-    starts = [start for start in experiment.starts if start.role is Role.OTHER_LOADS]
+    trials = [trial for trial in experiment.trials if trial.role is Role.OTHER_LOADS]
     opened = {
         each.situation: each.counters["passive_opens"] / each.correct
-        for start in starts
-        if start.config == default
-        for each in start.valid_windows
+        for trial in trials
+        if trial.config == default
+        for each in trial.valid_windows
     }
     assert opened["Connection: close"] > 0.9
     assert opened["160 connections"] < 0.1
@@ -93,9 +93,9 @@ def test_a_server_that_starts_processes_when_slow_clients_come_is_judged_when_it
     assert slow.candidate.goodput_rps > 0.8 * slow.default.goodput_rps
     at_first_s = [
         sum(
-            each.duration_s for each in start.valid_windows if each.situation == name_settling(slow.situation)
+            each.duration_s for each in trial.valid_windows if each.situation == name_settling(slow.situation)
         )
-        for start in experiment.starts
-        if start.role is Role.OTHER_LOADS and start.config != experiment.default
+        for trial in experiment.trials
+        if trial.role is Role.OTHER_LOADS and trial.config != experiment.default
     ]
     assert slow.candidate.settling_s <= max(at_first_s)

@@ -20,7 +20,7 @@ from tuner.deploy.sandbox import SandboxTarget
 from tuner.errors import Crashed
 from tuner.hosts.placement import place
 from tuner.measure.gates import RetryBudget
-from tuner.measure.start import NO_JUDGES, measure_start
+from tuner.measure.trial import NO_JUDGES, measure_trial
 from tuner.measure.window import Load
 from tuner.ports import LoadShape
 from tuner.records import Window
@@ -71,6 +71,6 @@ def test_a_server_that_leaks_until_the_kernel_kills_it_has_crashed(small_memory:
         pid = deployment.processes["page"].pid
         small_memory.write_text(f"{pid}\n")
         with pytest.raises(Crashed, match=r"page: it was killed by signal 9"):
-            measure_start(deployment, load, PRESETS["quick"], NO_JUDGES, RetryBudget(), windows.append)
+            measure_trial(deployment, load, PRESETS["quick"], NO_JUDGES, RetryBudget(), windows.append)
 
     assert not is_running(pid)

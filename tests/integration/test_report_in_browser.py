@@ -23,7 +23,7 @@ THEMES = ("light", "dark")
 UNDRAWN = """
 [...document.querySelectorAll("figure.chart, figure.bars")].filter((figure) => {
   const pictures = [...figure.querySelectorAll(".plot > svg, td.bar svg")];
-  const marks = figure.querySelectorAll("svg [data-start], svg [data-tip], td.bar rect, td.bar use");
+  const marks = figure.querySelectorAll("svg [data-trial], svg [data-tip], td.bar rect, td.bar use");
   const isSmall = (picture) => picture.getBoundingClientRect().width < 100;
   const isEmpty = (mark) => { const box = mark.getBoundingClientRect(); return !box.height; };
   return !pictures.length || pictures.some(isSmall) || !marks.length || [...marks].some(isEmpty);
@@ -143,7 +143,7 @@ def test_axe_finds_no_violation_in_any_part(page: Page) -> None:
 OTHER_PAGES = {
     "sweep": lambda: render_sweep(SWEEP),
     "curve": lambda: render_curve(CURVE),
-    "contest": lambda: render_contest(make_contest(RATES, notes=("h2o: tuned in 5 min 00 s, 60 starts",))),
+    "contest": lambda: render_contest(make_contest(RATES, notes=("h2o: tuned in 5 min 00 s, 60 trials",))),
 }
 
 
@@ -209,8 +209,8 @@ def test_points_are_read_with_the_keyboard(browser: Page, report: Path) -> None:
     first = browser.evaluate(shown)
     browser.press("ArrowRight")
 
-    assert first.startswith("start 0, control, complete")
-    assert browser.evaluate(shown).startswith("start 1,")
+    assert first.startswith("trial 0, control, complete")
+    assert browser.evaluate(shown).startswith("trial 1,")
     browser.press("Escape")
     assert browser.evaluate(shown) == ""
 
@@ -218,7 +218,7 @@ def test_points_are_read_with_the_keyboard(browser: Page, report: Path) -> None:
 def test_a_point_is_described_where_the_mouse_is_near(browser: Page, report: Path) -> None:
     browser.open(report, width=1280)
     at = browser.evaluate("""(() => {
-      const point = document.querySelector("#slice-0 use[data-start]");
+      const point = document.querySelector("#slice-0 use[data-trial]");
       point.scrollIntoView({block: "center"});
       const box = point.getBoundingClientRect();
       return [box.x + 4, box.y + 4];
@@ -227,7 +227,7 @@ def test_a_point_is_described_where_the_mouse_is_near(browser: Page, report: Pat
     browser.evaluate("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
     browser.call("Input.dispatchMouseEvent", type="mouseMoved", x=at[0], y=at[1])
 
-    assert browser.evaluate('document.querySelector("#tip:not([hidden])").textContent').startswith("start ")
+    assert browser.evaluate('document.querySelector("#tip:not([hidden])").textContent').startswith("trial ")
 
 
 def test_figures_follow_the_window(browser: Page, report: Path) -> None:
@@ -242,12 +242,12 @@ def test_figures_follow_the_window(browser: Page, report: Path) -> None:
 
 def test_hostile_strings_are_shown_and_never_run(browser: Page, summary: Summary, tmp_path: Path) -> None:
     failure = Failure(kind=HOSTILE, reason=HOSTILE)
-    starts = tuple(
-        replace(start, state=State.FAILED, windows=(), failure=failure) if start.number == 6 else start
-        for start in summary.starts
+    trials = tuple(
+        replace(trial, state=State.FAILED, windows=(), failure=failure) if trial.number == 6 else trial
+        for trial in summary.trials
     )
     path = tmp_path / "hostile.html"
-    hostile = replace(summary, study=HOSTILE, workload=HOSTILE, starts=starts)
+    hostile = replace(summary, study=HOSTILE, workload=HOSTILE, trials=trials)
     path.write_text(render_report(hostile), encoding="utf-8")
 
     browser.open(path, width=1280)

@@ -5,7 +5,7 @@ from statistics import median
 
 import pytest
 
-from benchmarks.slow_clients import BESIDE, measure_start, open_setup
+from benchmarks.slow_clients import BESIDE, measure_trial, open_setup
 from tuner.study import load_study
 
 pytestmark = pytest.mark.more
@@ -40,10 +40,10 @@ def test_what_the_guard_lets_through_serves_beside_slow_senders_and_what_it_refu
     served = {side: [] for side in sides}
     for _ in range(STARTS):
         for side, config in sides.items():
-            served[side].append(measure_start(setup, config, WINDOW_S, {SLOW: BESIDE[SLOW]})[SLOW])
+            served[side].append(measure_trial(setup, config, WINDOW_S, {SLOW: BESIDE[SLOW]})[SLOW])
 
     assert median(served["fast"]) >= 0.8 * median(served["default"]) > 0
-    assert measure_start(setup, outage, WINDOW_S, {SLOW: BESIDE[SLOW]})[SLOW] < 0.1 * median(
+    assert measure_trial(setup, outage, WINDOW_S, {SLOW: BESIDE[SLOW]})[SLOW] < 0.1 * median(
         served["default"]
     )
 
@@ -57,7 +57,7 @@ def test_a_second_listening_socket_leaves_no_client_waiting_beside_idle_connecti
     assert setup.space.violations(setup.space.open().complete(split | {"Processes": 6}))
 
     served = [
-        measure_start(setup, setup.space.complete(split), WINDOW_S, {IDLE: BESIDE[IDLE]})[IDLE]
+        measure_trial(setup, setup.space.complete(split), WINDOW_S, {IDLE: BESIDE[IDLE]})[IDLE]
         for _ in range(STARTS)
     ]
 

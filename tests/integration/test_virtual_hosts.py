@@ -52,7 +52,7 @@ def test_each_virtual_host_is_proposed_and_asked_by_its_name(bed: Testbed, tmp_p
     assert both.url == site
     assert [each.kind.body_bytes for each in both.pages][1:] == [9000]
 
-    # A page of a load that is not the first was replaced: each start learns it again.
+    # A page of a load that is not the first was replaced: each trial learns it again.
     (web.root / "srv/img/index.html").write_text(5000 * "y")
     notes: list[str] = []
     with (

@@ -9,7 +9,7 @@ from tests.unit.simulation import SMALL_PLAN
 from tuner.campaign.prepare import prepare
 from tuner.commands.check import measure_default
 from tuner.measure.gates import RetryBudget
-from tuner.measure.start import NO_JUDGES, measure_start
+from tuner.measure.trial import NO_JUDGES, measure_trial
 from tuner.measure.window import run_counted_window
 from tuner.study import load_study
 from tuner.study.loads.builtin_loads import IMAGE_BYTES
@@ -68,7 +68,7 @@ def test_a_start_is_measured_under_all_of_its_loads(setup):
     windows = []
 
     with deployed(prepared) as deployment:
-        measure_start(deployment, prepared.load, PLAN, NO_JUDGES, RetryBudget(), windows.append)
+        measure_trial(deployment, prepared.load, PLAN, NO_JUDGES, RetryBudget(), windows.append)
         checked = measure_default(deployment, prepared.load)
 
     parts = windows[-1].parts

@@ -26,7 +26,7 @@ from tests.unit.simulation import (
     SMALL_PLAN,
     TUNED,
     SimulatedHost,
-    SimulatedStarter,
+    SimulatedRunner,
     make_campaign,
     make_setup,
     open_on_disk,
@@ -40,7 +40,7 @@ from tuner.campaign.pairs import Pairing, measure_pairs
 from tuner.commands.outputs import write_export
 from tuner.commands.session import Reading, read
 from tuner.ports import Facts
-from tuner.records import Role, Start
+from tuner.records import Role, Trial
 from tuner.restore.journal import find_state_directory
 from tuner.space import Space, SpaceFacts, facts_to_json
 from tuner.statistics.ranking import DEFAULT_ARM, WINNER_ARM
@@ -135,18 +135,18 @@ def make_base(folder: Path, *, is_whole: bool = True) -> None:
 def _measure_pairs(settings: Study, space: Space, storage: Storage, host: SimulatedHost) -> None:
     winner = space.complete({"open_file_cache": 2000})
     storage.remember(CONFIRMATION, Confirmation(config=winner, pairs=4, windows=2, extend_to=4, looks=1))
-    starter = SimulatedStarter(
+    runner = SimulatedRunner(
         host=host, setup=make_setup(settings, space), plan=SMALL_PLAN, storage=storage, session="one"
     )
     sides = {DEFAULT_ARM: space.default(), WINNER_ARM: winner}
     pairing = Pairing(role=Role.CONFIRM, sides=sides, pairs=4, rng=Random(1))  # noqa: S311 - no secret
-    starts: list[Start] = []
+    trials: list[Trial] = []
 
-    def make(opening: Opening) -> Start:
-        starts.append(starter.make(opening))
-        return starts[-1]
+    def make(opening: Opening) -> Trial:
+        trials.append(runner.make(opening))
+        return trials[-1]
 
-    measure_pairs(pairing, starts, make)
+    measure_pairs(pairing, trials, make)
     storage.remember(VERDICT, "confirmed")
 
 

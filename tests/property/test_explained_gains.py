@@ -5,7 +5,7 @@ from random import Random
 
 import pytest
 
-from tests.unit.simulated_study import make_starts, small_space
+from tests.unit.simulated_study import make_trials, small_space
 from tuner.explain.study import explain
 from tuner.records import Role
 from tuner.statistics.confirmation.paired_gain import judge_pairs
@@ -34,9 +34,9 @@ class DrawnServer:
         return self.log_gain * (lone + self.together * moved.issuperset(self.pair))
 
 
-def judge(starts):
+def judge(trials):
     sides = [
-        [start.log_goodput for start in starts if start.role is Role.CONFIRM and start.arm == arm]
+        [trial.log_goodput for trial in trials if trial.role is Role.CONFIRM and trial.arm == arm]
         for arm in ("default", "winner")
     ]
     return judge_pairs(list(zip(*sides, strict=True)))
@@ -46,10 +46,10 @@ def judge(starts):
 def test_the_effects_of_all_settings_multiply_to_the_confirmed_gain(seed):
     space, server = small_space(), DrawnServer(seed)
     winner = space.complete(WINNING)
-    starts = make_starts(space, searches=30, pairs=5, winner=winner, seed=seed, worth=server.log_worth)
-    gain = judge(starts)
+    trials = make_trials(space, searches=30, pairs=5, winner=winner, seed=seed, worth=server.log_worth)
+    gain = judge(trials)
 
-    found = explain(space, starts, winner, metric="goodput_rps", gain=gain)
+    found = explain(space, trials, winner, metric="goodput_rps", gain=gain)
 
     assert (found.gain.ratio, found.gain.low, found.gain.high) == (gain.ratio, gain.low, gain.high)
     assert math.log(gain.ratio) == pytest.approx(server.log_gain, abs=0.05)
@@ -65,9 +65,9 @@ def test_a_gain_that_one_setting_makes_is_its_effect_however_large_it_is():
         def worth(config, log_gain=log_gain):
             return log_gain if config.get("aio") == "threads" else 0.0
 
-        starts = make_starts(space, searches=30, pairs=5, winner=winner, worth=worth)
+        trials = make_trials(space, searches=30, pairs=5, winner=winner, worth=worth)
 
-        found = explain(space, starts, winner, metric="goodput_rps", gain=judge(starts))
+        found = explain(space, trials, winner, metric="goodput_rps", gain=judge(trials))
 
         effects = {line.parameter: line.worth.log for line in found.lines}
         assert effects.pop("aio") == pytest.approx(log_gain, abs=NOISE), log_gain

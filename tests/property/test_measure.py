@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.unit.statistics.made_starts import BASE, make_start, make_window
+from tests.unit.statistics.made_trials import BASE, make_trial, make_window
 from tuner.ports import Latency
 from tuner.records import Role
 from tuner.records.latency import merge, quantile
@@ -22,7 +22,7 @@ noises = st.builds(
     replace,
     st.just(Noise.PRIOR),
     sigma_window=st.floats(0.001, 0.3),
-    sigma_start=st.floats(0.001, 0.3),
+    sigma_trial=st.floats(0.001, 0.3),
     drift_per_s=st.floats(0, 1e-3),
 )
 found = st.builds(Speedup, log_ratio=logs, variance=st.floats(1e-6, 1.0))
@@ -30,32 +30,32 @@ found = st.builds(Speedup, log_ratio=logs, variance=st.floats(1e-6, 1.0))
 
 @st.composite
 def controls(draw, least=1):
-    """Control starts at irregular times with any levels."""
+    """Control trials at irregular times with any levels."""
     gaps = draw(st.lists(st.floats(1, 3600), min_size=least, max_size=12))
     times = [sum(gaps[: n + 1]) for n in range(len(gaps))]
     return [
-        make_start(draw(st.lists(small_logs, min_size=1, max_size=3)), number=n, at_s=time_s)
+        make_trial(draw(st.lists(small_logs, min_size=1, max_size=3)), number=n, at_s=time_s)
         for n, time_s in enumerate(times)
     ]
 
 
 @given(controls(), noises, st.floats(-1e4, 1e5))
-def test_the_level_is_finite_with_positive_variance_at_any_time(starts, noise, time_s):
-    level, variance = ControlLevel.fit(starts, noise).at(time_s)
+def test_the_level_is_finite_with_positive_variance_at_any_time(trials, noise, time_s):
+    level, variance = ControlLevel.fit(trials, noise).at(time_s)
 
     assert math.isfinite(level)
     assert 0 < variance < math.inf
 
 
 @given(controls(least=2), noises, st.floats(-0.5, 0.5))
-def test_a_host_that_is_faster_as_a_whole_has_the_same_speedups(starts, noise, shift):
-    def shifted(start, by):
-        moved = tuple(make_window(w.log_goodput - BASE + by, started_s=w.started_s) for w in start.windows)
-        return replace(start, windows=moved)
+def test_a_host_that_is_faster_as_a_whole_has_the_same_speedups(trials, noise, shift):
+    def shifted(trial, by):
+        moved = tuple(make_window(w.log_goodput - BASE + by, started_s=w.started_s) for w in trial.windows)
+        return replace(trial, windows=moved)
 
-    candidate = make_start([0.2, 0.1], number=99, role=Role.SEARCH, at_s=starts[1].started_s + 0.25)
-    here = speedups([*starts, candidate], noise)
-    there = speedups([shifted(start, shift) for start in (*starts, candidate)], noise)
+    candidate = make_trial([0.2, 0.1], number=99, role=Role.SEARCH, at_s=trials[1].started_s + 0.25)
+    here = speedups([*trials, candidate], noise)
+    there = speedups([shifted(trial, shift) for trial in (*trials, candidate)], noise)
 
     for number, speedup in here.items():
         assert there[number].log_ratio == pytest.approx(speedup.log_ratio, abs=1e-6)
@@ -63,12 +63,12 @@ def test_a_host_that_is_faster_as_a_whole_has_the_same_speedups(starts, noise, s
 
 
 @given(controls(), st.lists(st.lists(logs, min_size=1, max_size=4), max_size=8))
-def test_noise_is_positive_and_finite_whatever_was_measured(starts, others):
-    search = [make_start(each, number=100 + n, role=Role.SEARCH) for n, each in enumerate(others)]
-    noise = estimate_noise([*starts, *search])
+def test_noise_is_positive_and_finite_whatever_was_measured(trials, others):
+    search = [make_trial(each, number=100 + n, role=Role.SEARCH) for n, each in enumerate(others)]
+    noise = estimate_noise([*trials, *search])
 
     assert 0 < noise.sigma_window < math.inf
-    assert 0 < noise.sigma_start < math.inf
+    assert 0 < noise.sigma_trial < math.inf
     assert 0 <= noise.drift_per_s < math.inf
 
 

@@ -18,7 +18,7 @@ BUILT_IN = ("nginx", "apache-event")
 seeds = st.integers(0, 2**63)
 tunable = spaces().filter(lambda space: space.dimensions)
 own = st.sampled_from(["noisy-gp", "tpe"])
-"""Those that make their own start; tpe's is the longer one."""
+"""Those that make their own trial; tpe's is the longer one."""
 
 
 @cache

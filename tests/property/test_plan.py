@@ -10,11 +10,11 @@ budgets = st.floats(0.1, 7 * 24 * 60)
 
 
 def longest_stages_s(plan: Plan, cost_s: float) -> float:
-    """Seconds of everything but the search, when a start takes so long."""
+    """Seconds of everything but the search, when a trial takes so long."""
     confirm_s = plan.confirm_s or 2 * plan.pairs * cost_s
     rate_s = 2 * plan.rate_pairs * (cost_s + plan.rate_window_s)
     later_s = plan.race_s + plan.simplify_s + plan.other_loads_s
-    return plan.calibration_starts * cost_s + later_s + confirm_s + rate_s
+    return plan.calibration_trials * cost_s + later_s + confirm_s + rate_s
 
 
 @given(plan=plans, minutes=st.none() | budgets, trials=st.none() | st.integers(1, 100_000))
@@ -23,7 +23,7 @@ def test_any_budget_gives_a_plan_that_can_be_carried_out(plan, minutes, trials):
 
     assert fitted.minutes == (plan.minutes if minutes is None else minutes)
     assert fitted.trials == (plan.trials if trials is None else trials)
-    assert LEAST_CALIBRATION <= fitted.calibration_starts <= max(LEAST_CALIBRATION, plan.calibration_starts)
+    assert LEAST_CALIBRATION <= fitted.calibration_trials <= max(LEAST_CALIBRATION, plan.calibration_trials)
     assert LEAST_PAIRS <= fitted.pairs <= max(LEAST_PAIRS, plan.pairs)
     assert fitted.pairs <= fitted.extend_to <= plan.extend_to
     assert 0 <= fitted.race_s <= plan.race_s
@@ -52,14 +52,14 @@ def test_response_times_are_compared_in_enough_pairs_or_not_at_all(plan, minutes
 def test_more_minutes_never_give_less_of_any_stage(plan, first, second):
     less, more = (plan.fit(minutes=minutes, trials=None) for minutes in sorted((first, second)))
 
-    for name in ("calibration_starts", "race_s", "simplify_s", "pairs", "extend_to", "confirm_s",
+    for name in ("calibration_trials", "race_s", "simplify_s", "pairs", "extend_to", "confirm_s",
                  "rate_pairs", "other_loads_s", "factorial"):  # fmt: skip
         assert getattr(less, name) <= getattr(more, name)
 
 
 @given(plan=plans, share=st.floats(0.25, 1.0))
 def test_with_a_quarter_of_a_presets_time_a_quarter_of_it_is_left_to_the_search(plan, share):
-    """With starts that cost what the preset's windows and warm-up take."""
+    """With trials that cost what the preset's windows and warm-up take."""
     minutes = plan.minutes * share
     cost_s = 0.5 + plan.warmup_s + plan.windows[1] * plan.window_s
 

@@ -6,12 +6,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tuner.ports import ConnectTime, Failures, Latency
-from tuner.records import Blame, Failure, Fingerprint, Role, Start, State, Timing, Verdict, Window
+from tuner.records import Blame, Failure, Fingerprint, Role, Trial, State, Timing, Verdict, Window
 from tuner.records.as_json import (
     END,
     ending_to_json,
     opening_to_json,
-    start_from_json,
+    trial_from_json,
     window_from_json,
     window_key,
     window_to_json,
@@ -51,7 +51,7 @@ windows = st.builds(
 )
 scalars = st.booleans() | st.integers(-(2**53), 2**53) | st.floats(-(2**60), 2**60) | st.text()
 endings = st.builds(
-    Start,
+    Trial,
     number=counts, role=st.sampled_from(Role), state=st.sampled_from(State),
     config=st.dictionaries(texts, scalars, max_size=5), started_s=positive,
     failure=st.none() | st.builds(Failure, kind=texts, reason=texts), steady=st.booleans(),
@@ -112,22 +112,22 @@ def test_numbers_that_are_none_survive(window, odd):
 
 
 @given(endings)
-def test_a_start_is_read_back_as_it_was_written(start):
-    kept = {window_key(index): window_to_json(window) for index, window in enumerate(start.windows)}
-    kept |= opening_to_json(start) | {END: ending_to_json(start)}
+def test_a_trial_is_read_back_as_it_was_written(trial):
+    kept = {window_key(index): window_to_json(window) for index, window in enumerate(trial.windows)}
+    kept |= opening_to_json(trial) | {END: ending_to_json(trial)}
 
-    read = start_from_json(through_text(kept), number=start.number, has_ended=True)
+    read = trial_from_json(through_text(kept), number=trial.number, has_ended=True)
 
-    assert read == start
+    assert read == trial
     # 1, 1.0 and true are equal, and mean different things to a server.
-    assert list(map(type, read.config.values())) == list(map(type, start.config.values()))
+    assert list(map(type, read.config.values())) == list(map(type, trial.config.values()))
 
 
 @given(endings)
-def test_a_start_that_has_not_ended_runs(start):
-    read = start_from_json(through_text(opening_to_json(start)), number=start.number, has_ended=False)
+def test_a_trial_that_has_not_ended_runs(trial):
+    read = trial_from_json(through_text(opening_to_json(trial)), number=trial.number, has_ended=False)
 
-    assert (read.role, read.state, read.windows) == (start.role, State.RUNNING, ())
+    assert (read.role, read.state, read.windows) == (trial.role, State.RUNNING, ())
 
 
 @given(fingerprints)

@@ -105,8 +105,8 @@ def test_positions_are_uniform_in_the_logarithm(ranged, position):
 def test_whole_numbers_are_uniform_in_the_logarithm_but_for_rounding(low, width, position):
     parameter, high = numeric("int", log=True), low + width
     value = decode_position(position, parameter, low, high)
-    start, end = math.log(low - 0.5), math.log(high + 0.5)
-    exact = math.exp(start + (end - start) * position)
+    trial, end = math.log(low - 0.5), math.log(high + 0.5)
+    exact = math.exp(trial + (end - trial) * position)
 
     assert abs(value - exact) <= 0.5 + 1e-6 * exact
 

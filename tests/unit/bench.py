@@ -46,7 +46,7 @@ class ScriptedGenerator:
 
     def parse(self, completed: Completed, outputs: Files, workload: Workload) -> LoadResult:
         if completed.timed_out:
-            raise LoadFailed(f"scripted: it had not ended {completed.duration_s:g} s after its start.")
+            raise LoadFailed(f"scripted: it had not ended {completed.duration_s:g} s after its trial.")
         printed = outputs.get(workload.directory / "raw.json", completed.stdout)
         try:
             result = json.loads(printed)

@@ -10,7 +10,7 @@ from random import Random
 from tuner.explain.study import explain
 from tuner.optimize.sparse import draw_sparse
 from tuner.ports import Config, Failures, Latency, Scalar
-from tuner.records import Blame, Failure, Fingerprint, Role, Start, State, Timing, Verdict, Window
+from tuner.records import Blame, Failure, Fingerprint, Role, Trial, State, Timing, Verdict, Window
 from tuner.report.conclusions import conclude
 from tuner.report.summary import Summary, gather_arm, timing
 from tuner.space import Space, SpaceFacts, load_space
@@ -127,33 +127,33 @@ def make_window(rng: Random, clock: Clock, log_goodput: float, *, failed: int = 
     )  # fmt: skip
 
 
-def make_start(  # noqa: PLR0913 - what a start is
+def make_trial(  # noqa: PLR0913 - what a trial is
     rng: Random, clock: Clock, *, number: int, role: Role, config: Config, arm: str = "",
     block: int | None = None, worth: Callable[[Config], float] = worth,
-) -> Start:  # fmt: skip
+) -> Trial:  # fmt: skip
     level = math.log(100_000) + worth(config) + rng.gauss(0, 0.01)
     begun = clock.advance(1.0)
     windows = tuple(make_window(rng, clock, level, failed=number % 7 == 3) for _ in range(2))
-    return Start(
+    return Trial(
         number=number, role=role, config=config, state=State.COMPLETE, started_s=begun, windows=windows,
         arm=arm, block=block, session="one",
         timing=Timing(suggest_s=0.01, deploy_s=0.4, load_s=3.4, store_s=0.004),
     )  # fmt: skip
 
 
-def make_starts(
+def make_trials(
     space: Space, *, searches: int, pairs: int, winner: Config, seed: int = 1,
     worth: Callable[[Config], float] = worth,
-) -> tuple[Start, ...]:  # fmt: skip
-    """Make a whole study: controls, search with a few failures and a pruned start, pairs."""
+) -> tuple[Trial, ...]:  # fmt: skip
+    """Make a whole study: controls, search with a few failures and a pruned trial, pairs."""
     rng, clock = Random(seed), Clock()  # noqa: S311 - no secret
     default = space.default()
-    starts: list[Start] = []
+    trials: list[Trial] = []
 
     def add(role: Role, config: Config, arm: str = "", block: int | None = None) -> None:
-        starts.append(
-            make_start(
-                rng, clock, number=len(starts), role=role, config=config, arm=arm, block=block, worth=worth
+        trials.append(
+            make_trial(
+                rng, clock, number=len(trials), role=role, config=config, arm=arm, block=block, worth=worth
             )
         )
 
@@ -163,19 +163,19 @@ def make_starts(
         point = draw_sparse(space.dimensions, space.encode(default), rng=rng)
         add(Role.SEARCH, space.decode(point))
         if index % 9 == 4:
-            starts[-1] = replace(starts[-1], state=State.PRUNED)
+            trials[-1] = replace(trials[-1], state=State.PRUNED)
         if index % 11 == 5:
-            starts[-1] = replace(starts[-1], state=State.FAILED, windows=(), failure=FAILURES[index % 2])
+            trials[-1] = replace(trials[-1], state=State.FAILED, windows=(), failure=FAILURES[index % 2])
         if index % 13 == 7:
             verdict = Verdict(gate="steal", blame=Blame.WARNING, reason="2.4 % of the CPU time was stolen")
-            first, *rest = starts[-1].windows
-            starts[-1] = replace(starts[-1], windows=(replace(first, verdicts=(verdict,)), *rest))
+            first, *rest = trials[-1].windows
+            trials[-1] = replace(trials[-1], windows=(replace(first, verdicts=(verdict,)), *rest))
         if index % 3 == 2:
             add(Role.CONTROL, default)
     for block in range(pairs):
         for arm in rng.sample(["default", "winner"], 2):
             add(Role.CONFIRM, default if arm == "default" else winner, arm=arm, block=block)
-    return tuple(starts)
+    return tuple(trials)
 
 
 def make_summary(
@@ -188,12 +188,12 @@ def make_summary(
         winning if winning is not None
         else {"sendfile": False, "open_file_cache": 2000, "keepalive_requests": 100000, "worker_processes": 1}
     )  # fmt: skip
-    starts = make_starts(space, searches=searches, pairs=pairs, winner=winner, seed=seed)
+    trials = make_trials(space, searches=searches, pairs=pairs, winner=winner, seed=seed)
     default = space.default()
-    ranking = rank(space, starts, ())
-    confirmed = [start for start in starts if start.role is Role.CONFIRM]
-    of_default = [start for start in confirmed if start.arm == "default"]
-    of_winner = [start for start in confirmed if start.arm == "winner"]
+    ranking = rank(space, trials, ())
+    confirmed = [trial for trial in trials if trial.role is Role.CONFIRM]
+    of_default = [trial for trial in confirmed if trial.arm == "default"]
+    of_winner = [trial for trial in confirmed if trial.arm == "winner"]
     logs = [
         (before.log_goodput or 0.0, after.log_goodput or 0.0)
         for before, after in zip(of_default, of_winner, strict=True)
@@ -201,15 +201,15 @@ def make_summary(
     best = ranking.incumbent
     chosen = winner if pairs else best.config if best else default
     gain = replace(judge_pairs(logs), age=find_age(of_default, of_winner)) if pairs else None
-    found = explain(space, starts, chosen, metric="goodput_rps", gain=gain, seed=seed)
+    found = explain(space, trials, chosen, metric="goodput_rps", gain=gain, seed=seed)
     return Summary(
         study=study, state="finished" if pairs else "stopped", stop_reason=stop_reason if pairs else "",
         preset="quick", created="2026-01-01 00:00 UTC", version="0.1.0",
         workload="wrk, 100 connections, keep-alive, /index.html", objective="maximize goodput_rps",
-        constraints=("failure_rate <= 0.001",), fingerprint=FINGERPRINT, space=space, starts=starts,
-        noise=ranking.noise, speedups=ranking.speedups, climb=follow_incumbent(starts, ranking),
+        constraints=("failure_rate <= 0.001",), fingerprint=FINGERPRINT, space=space, trials=trials,
+        noise=ranking.noise, speedups=ranking.speedups, climb=follow_incumbent(trials, ranking),
         default=gather_arm(
-            default, of_default or [start for start in starts if start.role is Role.CONTROL]
+            default, of_default or [trial for trial in trials if trial.role is Role.CONTROL]
         ),
         incumbent=(best.config, best.posterior) if best else None,
         winner=gather_arm(winner, of_winner) if pairs else None,
@@ -222,5 +222,5 @@ def make_summary(
                 sentence="The server needs 28 % less CPU time per response.",
             ),
         ) if pairs else (),
-        timing=timing(starts),
+        timing=timing(trials),
     )  # fmt: skip

@@ -15,20 +15,20 @@ import optuna
 from tests.unit.simulated_study import FINGERPRINT
 from tuner.adapters.loads.wrk import Wrk
 from tuner.campaign.experiment import Experiment, Seat
-from tuner.campaign.lost_starts import LOST
+from tuner.campaign.lost_trials import LOST
 from tuner.campaign.prepare import Setup
 from tuner.campaign.progress import UNKNOWN, Leader
-from tuner.campaign.trial import Trial, TrialOutcome
+from tuner.campaign.trial import TrialOutcome, TrialTask
 from tuner.campaign.warm_start import read_earlier
 from tuner.errors import TargetError
 from tuner.hosts.placement import place
 from tuner.measure.gates import RetryBudget
-from tuner.measure.start import NO_JUDGES, Judges, Outcome
+from tuner.measure.trial import NO_JUDGES, Judges, Outcome
 from tuner.measure.window import Load
 from tuner.optimize.catalogue import make_optimizer
 from tuner.optimize.replay import distributions
 from tuner.ports import Config, Failures, Latency, Scalar
-from tuner.records import Blame, Failure, Role, Situation, Start, State, Timing, Verdict, Window
+from tuner.records import Blame, Failure, Role, Situation, Trial, State, Timing, Verdict, Window
 from tuner.space import Space, SpaceFacts, load_space
 from tuner.study import Study, load_study
 from tuner.study.objective import SERVER_CPU, slacks
@@ -51,7 +51,7 @@ seed: %d
 """
 SMALL_PLAN = Plan(
     minutes=60, trials=10, window_s=1, warmup_s=1, warmup_max_s=2, windows=(1, 2),
-    calibration_starts=3, race_s=30, simplify_s=30, pairs=4, extend_to=4,
+    calibration_trials=3, race_s=30, simplify_s=30, pairs=4, extend_to=4,
 )  # fmt: skip
 
 
@@ -153,7 +153,7 @@ class SimulatedHost:
     reports_cpu: bool = True
     is_spoiled: Callable[[float], bool] = lambda _: False
     """Whether something else spoils a window at a time."""
-    sigma_start: float = 0.006
+    sigma_trial: float = 0.006
     sigma_window: float = 0.01
     suggest_s: float = 0.0
     """What every suggestion takes, however busy the machine is on which this runs."""
@@ -249,44 +249,44 @@ class SimulatedExecutor:
 
     host: SimulatedHost
 
-    def measure(self, trial: Trial, keep: Callable[[Window], None]) -> TrialOutcome:
-        deploy_s = self.host.deploy(trial.config)
+    def measure(self, task: TrialTask, keep: Callable[[Window], None]) -> TrialOutcome:
+        deploy_s = self.host.deploy(task.config)
         loading_s = self.host.clock.monotonic()
-        failure = self.host.fault(trial.config)
+        failure = self.host.fault(task.config)
         return TrialOutcome(
-            outcome=None if failure else self._load(trial, keep), failure=failure, deploy_s=deploy_s,
-            load_s=self.host.clock.monotonic() - loading_s, retries=trial.retries,
+            outcome=None if failure else self._load(task, keep), failure=failure, deploy_s=deploy_s,
+            load_s=self.host.clock.monotonic() - loading_s, retries=task.retries,
         )  # fmt: skip
 
     def wait_until_quiet(self, most_s: float) -> bool:
         self.host.clock.sleep(min(most_s, self.host.busy_s))
         return True
 
-    def _load(self, trial: Trial, keep: Callable[[Window], None]) -> Outcome:
-        host, plan, rate_rps = self.host, trial.plan, trial.load.rate_rps
-        luck = host.rng.gauss(0.0, host.sigma_start)
-        for situation in trial.situations:
-            keep(host.window_in(situation, trial.config, luck, trial.situation_s))
-        if trial.situations:
+    def _load(self, task: TrialTask, keep: Callable[[Window], None]) -> Outcome:
+        host, plan, rate_rps = self.host, task.plan, task.load.rate_rps
+        luck = host.rng.gauss(0.0, host.sigma_trial)
+        for situation in task.situations:
+            keep(host.window_in(situation, task.config, luck, task.situation_s))
+        if task.situations:
             return Outcome(steady=True, pruned=None)
-        own = host.worth(trial.config) + luck
-        warm_up = host.window(trial.config, own, plan.warmup_s, rate_rps)
-        if (reason := trial.judges.gate_zero(warm_up)) is not None:
+        own = host.worth(task.config) + luck
+        warm_up = host.window(task.config, own, plan.warmup_s, rate_rps)
+        if (reason := task.judges.gate_zero(warm_up)) is not None:
             keep(warm_up)
             return Outcome(steady=True, pruned=reason)
         valid: list[Window] = []
         while len(valid) < plan.windows[1]:
-            valid.append(host.window(trial.config, own, plan.window_s, rate_rps))
+            valid.append(host.window(task.config, own, plan.window_s, rate_rps))
             keep(valid[-1])
-            reason = trial.judges.prune(valid) if plan.windows[0] <= len(valid) < plan.windows[1] else None
+            reason = task.judges.prune(valid) if plan.windows[0] <= len(valid) < plan.windows[1] else None
             if reason is not None:
                 return Outcome(steady=True, pruned=reason)
         return Outcome(steady=True, pruned=None)
 
 
 @dataclass(kw_only=True)
-class SimulatedStarter:
-    """Makes starts as `tuner.campaign.start_runner.Starter` does, on a simulated host."""
+class SimulatedRunner:
+    """Makes trials as `tuner.campaign.trial_runner.TrialRunner` does, on a simulated host."""
 
     host: SimulatedHost
     setup: Setup
@@ -295,7 +295,7 @@ class SimulatedStarter:
     session: str
     host_name: str = ""
     elsewhere: Callable[[], AbstractContextManager[None]] = nullcontext
-    """Lets others decide while a start is made."""
+    """Lets others decide while a trial is made."""
     retries: RetryBudget = field(default_factory=RetryBudget)
     openings: list[Opening] = field(default_factory=list)
 
@@ -311,18 +311,18 @@ class SimulatedStarter:
         opening: Opening,
         *,
         judges: Judges = NO_JUDGES,
-        value: Callable[[Start], float | None] = lambda _: None,
+        value: Callable[[Trial], float | None] = lambda _: None,
         suggest_s: float = 0.0,
         plan: Plan | None = None,
         load: Load | None = None,
-        controls: Sequence[Start] = (),
-    ) -> Start:
+        controls: Sequence[Trial] = (),
+    ) -> Trial:
         self.openings.append(opening)
         plan = plan or self.plan
         dimensions = self.setup.space.dimensions
         self.host.step()
         suggest_s += self.host.suggest(opening.role)
-        start = self.storage.begin(
+        trial = self.storage.begin(
             opening, distributions=distributions(dimensions) if opening.point else {}, session=self.session,
             host=self.host_name,
         )  # fmt: skip
@@ -333,73 +333,73 @@ class SimulatedStarter:
                 loading_s = self.host.clock.monotonic()
                 fault = self.host.fault(opening.config)
                 if fault is None:
-                    start = self._measure(start, judges, plan, None if load is None else load.rate_rps)
+                    trial = self._measure(trial, judges, plan, None if load is None else load.rate_rps)
                 else:
-                    start = replace(start, state=State.FAILED, failure=fault)
+                    trial = replace(trial, state=State.FAILED, failure=fault)
                 self.host.step()
                 load_s = self.host.clock.monotonic() - loading_s
         except TargetError:
-            lost = replace(start, state=State.INVALID, failure=Failure(kind=LOST, reason="cut off"))
+            lost = replace(trial, state=State.INVALID, failure=Failure(kind=LOST, reason="cut off"))
             self.storage.end(lost, log_ratio=None, slacks={})
             raise
-        start = replace(start, timing=Timing(suggest_s=suggest_s, deploy_s=deploy_s, load_s=load_s))
+        trial = replace(trial, timing=Timing(suggest_s=suggest_s, deploy_s=deploy_s, load_s=load_s))
         self.storage.end(
-            start,
-            log_ratio=value(start) if start.counts else None,
-            slacks=slacks(start, self.setup.settings.constraints, controls),
+            trial,
+            log_ratio=value(trial) if trial.counts else None,
+            slacks=slacks(trial, self.setup.settings.constraints, controls),
         )
-        return start
+        return trial
 
-    def make_in(self, situations: Sequence[Situation], opening: Opening, *, window_s: float) -> Start:
+    def make_in(self, situations: Sequence[Situation], opening: Opening, *, window_s: float) -> Trial:
         self.openings.append(opening)
         host, storage = self.host, self.storage
         host.step()
-        start = storage.begin(opening, distributions={}, session=self.session, host=self.host_name)
+        trial = storage.begin(opening, distributions={}, session=self.session, host=self.host_name)
         with self.elsewhere():
             host.step()
             host.clock.sleep(DEPLOY_S)
             loading_s = host.clock.monotonic()
             fault = host.fault(opening.config)
             if fault is None:
-                luck = host.rng.gauss(0.0, host.sigma_start)
+                luck = host.rng.gauss(0.0, host.sigma_trial)
                 for situation in situations:
                     window = host.window_in(situation, opening.config, luck, window_s)
-                    start = storage.keep_window(start, window)
+                    trial = storage.keep_window(trial, window)
                     host.step()
-                start = replace(start, state=State.COMPLETE)
+                trial = replace(trial, state=State.COMPLETE)
             else:
-                start = replace(start, state=State.FAILED, failure=fault)
+                trial = replace(trial, state=State.FAILED, failure=fault)
         load_s = host.clock.monotonic() - loading_s
-        start = replace(start, timing=Timing(deploy_s=DEPLOY_S, load_s=load_s))
-        storage.end(start, log_ratio=0.0, slacks={})
-        return start
+        trial = replace(trial, timing=Timing(deploy_s=DEPLOY_S, load_s=load_s))
+        storage.end(trial, log_ratio=0.0, slacks={})
+        return trial
 
-    def _measure(self, start: Start, judges: Judges, plan: Plan, rate_rps: float | None) -> Start:
-        own = self.host.worth(start.config) + self.host.rng.gauss(0.0, self.host.sigma_start)
-        warm_up = self.host.window(start.config, own, plan.warmup_s, rate_rps)
+    def _measure(self, trial: Trial, judges: Judges, plan: Plan, rate_rps: float | None) -> Trial:
+        own = self.host.worth(trial.config) + self.host.rng.gauss(0.0, self.host.sigma_trial)
+        warm_up = self.host.window(trial.config, own, plan.warmup_s, rate_rps)
         reason = judges.gate_zero(warm_up)
         if reason is not None:
-            return self._pruned(self.storage.keep_window(start, warm_up), reason)
-        self.retries.begin_start()
-        while len(start.valid_windows) < plan.windows[1]:
-            window = self.host.window(start.config, own, plan.window_s, rate_rps)
-            start = self.storage.keep_window(start, window)
+            return self._pruned(self.storage.keep_window(trial, warm_up), reason)
+        self.retries.begin_trial()
+        while len(trial.valid_windows) < plan.windows[1]:
+            window = self.host.window(trial.config, own, plan.window_s, rate_rps)
+            trial = self.storage.keep_window(trial, window)
             self.host.step()
             self.retries.begin_window()
             again = self.retries.allows_another(window.verdicts, at_s=self.host.clock.monotonic())
             if not window.is_valid and not again:
                 break
-            seen = start.valid_windows
+            seen = trial.valid_windows
             reason = judges.prune(seen) if plan.windows[0] <= len(seen) < plan.windows[1] else None
             if reason is not None:
-                return self._pruned(start, reason)
-        if not start.valid_windows:
+                return self._pruned(trial, reason)
+        if not trial.valid_windows:
             failure = Failure(kind="environment", reason="every window was spoiled")
-            return replace(start, state=State.INVALID, failure=failure)
-        return replace(start, state=State.COMPLETE)
+            return replace(trial, state=State.INVALID, failure=failure)
+        return replace(trial, state=State.COMPLETE)
 
-    def _pruned(self, start: Start, reason: str) -> Start:
-        return replace(start, state=State.PRUNED, failure=Failure(kind="pruned", reason=reason))
+    def _pruned(self, trial: Trial, reason: str) -> Trial:
+        return replace(trial, state=State.PRUNED, failure=Failure(kind="pruned", reason=reason))
 
 
 class Log:
@@ -408,7 +408,7 @@ class Log:
     def __init__(self) -> None:
         self.stages: list[str] = []
         self.notes: list[str] = []
-        self.ended: list[Start] = []
+        self.ended: list[Trial] = []
         self.incumbents: list[Mapping[str, tuple[Scalar, Scalar]]] = []
 
     def stage(self, name: str, done: int, total: int) -> None:
@@ -416,17 +416,17 @@ class Log:
         if not self.stages or self.stages[-1] != name:
             self.stages.append(name)
 
-    def start_begins(self, role: Role, label: str) -> None:
+    def trial_begins(self, role: Role, label: str) -> None:
         assert role
         assert label
 
-    def start_ends(self, start: Start, speedup: object) -> None:
-        assert start.state is not State.RUNNING
-        assert (speedup is not None) == (start.counts and start.role.is_under_study_load)
-        self.ended.append(start)
+    def trial_ends(self, trial: Trial, speedup: object) -> None:
+        assert trial.state is not State.RUNNING
+        assert (speedup is not None) == (trial.counts and trial.role.is_under_study_load)
+        self.ended.append(trial)
 
     def leaders(self, leaders: Sequence[Leader]) -> None:
-        assert all(leader.starts for leader in leaders)
+        assert all(leader.trials for leader in leaders)
         if leaders and self.incumbents[-1:] != [leaders[0].changes]:
             self.incumbents.append(leaders[0].changes)
 
@@ -469,9 +469,9 @@ def make_campaign(  # noqa: PLR0913 - what a campaign is made of
     campaign = Experiment(
         setup, plan, storage, optimizer, Log(), session=session, seat=seat, clock=host.clock
     )
-    starter: Any = SimulatedStarter(
+    runner: Any = SimulatedRunner(
         host=host, setup=campaign.setup, plan=plan, storage=storage, session=session, host_name=campaign.host,
         elsewhere=nullcontext if seat is None else seat.shared.turn.others_turn,
     )  # fmt: skip
-    campaign.starter = starter
+    campaign.runner = runner
     return campaign

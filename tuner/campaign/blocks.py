@@ -1,8 +1,8 @@
-"""Arms measured in interleaved blocks of fresh starts, each block in a random order of its own.
+"""Arms measured in interleaved blocks of fresh trials, each block in a random order of its own.
 
-The level of the host is common to the starts of a block, so that its drift cancels out of their ratios; the
+The level of the host is common to the trials of a block, so that its drift cancels out of their ratios; the
 random order keeps what drifts within a block from favouring an arm. An arm is a configuration, or one under a
-load of its own: whoever makes the starts knows.
+load of its own: whoever makes the trials knows.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -12,12 +12,12 @@ from random import Random
 
 from tuner.errors import TooNoisy
 from tuner.measure.gates.retries import LEAVE, NOISY
-from tuner.records import Start, State
+from tuner.records import Trial, State
 
 MAX_FAILURES = 2
-"""Failed starts in a row before an arm is held to have failed."""
+"""Failed trials in a row before an arm is held to have failed."""
 MAX_SPOILED = 5
-"""Starts in a row that the environment may spoil: that is nobody's failure, but no time to measure either."""
+"""Trials in a row that the environment may spoil: that is nobody's failure, but no time to measure either."""
 
 Order = Callable[[int, Sequence[str]], Sequence[str]]
 """Puts the arms of a block in order, given its number."""
@@ -27,7 +27,7 @@ Choose = Callable[[Mapping[str, str]], Sequence[str]]
 
 def measure_blocks(
     choose: Choose,
-    make: Callable[[str, int], Start],
+    make: Callable[[str, int], Trial],
     *,
     seed: str,
     order: Order | None = None,
@@ -37,20 +37,20 @@ def measure_blocks(
 ) -> Mapping[str, str]:
     """Measure one block after the other; returns the arms that failed, with the reason.
 
-    A block that the end of the time cuts off stays: what compares arms has to allow for missing starts.
+    A block that the end of the time cuts off stays: what compares arms has to allow for missing trials.
 
     Args:
         choose: asked before each block.
-        make: makes a start of an arm, in the block of that number.
+        make: makes a trial of an arm, in the block of that number.
         seed: of the order within the blocks; the same one gives the same order to the block of a number.
         order: of the arms in each block; by default at random.
         first: number of the first block. One that was cut off by an interruption is not gone on with: hours
             may lie between.
-        has_time: asked before each start.
+        has_time: asked before each trial.
         wait_until_quiet: waits once for other programs to leave the host alone; returns whether they have.
 
     Raises:
-        TooNoisy: the environment spoils one start after the other.
+        TooNoisy: the environment spoils one trial after the other.
     """
     failed: dict[str, str] = {}
     for block in count(first):
@@ -70,9 +70,9 @@ def measure_blocks(
 
 
 def measure_until_it_counts(
-    make: Callable[[], Start], arm: str, *, wait_until_quiet: Callable[[], bool] = lambda: False
+    make: Callable[[], Trial], arm: str, *, wait_until_quiet: Callable[[], bool] = lambda: False
 ) -> str | None:
-    """Make starts until one counts; returns why the arm failed, or None.
+    """Make trials until one counts; returns why the arm failed, or None.
 
     Raises:
         TooNoisy: the environment spoils one after the other.
@@ -80,12 +80,12 @@ def measure_until_it_counts(
     failures = spoiled = 0
     has_waited = False
     while True:
-        start = make()
-        if start.counts:
+        trial = make()
+        if trial.counts:
             return None
-        reason = start.failure.reason if start.failure else "no valid window"
-        failures += start.state is State.FAILED
-        spoiled += start.state is not State.FAILED
+        reason = trial.failure.reason if trial.failure else "no valid window"
+        failures += trial.state is State.FAILED
+        spoiled += trial.state is not State.FAILED
         if failures == MAX_FAILURES:
             return reason
         if spoiled == MAX_SPOILED and not has_waited and wait_until_quiet():

@@ -31,7 +31,7 @@ MOST_REFUSALS = 5
 """A winner that crashes costs next to no time: without a bound, one reduction after another is tried."""
 LEAST_CONTROLS = 2
 """Before anything else is measured on a host that is alone. Beside others one is enough: theirs show how
-starts scatter, and the next control comes soon."""
+trials scatter, and the next control comes soon."""
 NOTHING_BETTER = "nothing beat the default in the search"
 
 
@@ -52,7 +52,7 @@ def run_campaign(experiment: Experiment) -> str:
             if verdict is not None:
                 return verdict
         except TooNoisy as noisy:
-            tried = any(start.counts and start.role is not Role.CONTROL for start in experiment.starts)
+            tried = any(trial.counts and trial.role is not Role.CONTROL for trial in experiment.trials)
             if not tried or experiment.host:
                 raise
             return f"{TOO_NOISY}{str(noisy).removeprefix(NOISY)}"
@@ -101,7 +101,7 @@ def calibrate(experiment: Experiment) -> None:
 
     Where several hosts show the noise together, each shows its own level at least.
     """
-    wanted = experiment.plan.calibration_starts
+    wanted = experiment.plan.calibration_trials
     while (done := min(experiment.count_controls(), wanted)) < wanted or (
         len(experiment.controls()) < (LEAST_CONTROLS if experiment.is_alone else 1)
     ):

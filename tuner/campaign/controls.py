@@ -1,11 +1,11 @@
-"""Control starts: the default measured again and again, and what its failures and jumps lead to."""
+"""Control trials: the default measured again and again, and what its failures and jumps lead to."""
 
 from collections.abc import Sequence
 
 from tuner.campaign.experiment import Experiment
 from tuner.errors import TargetError, UsageError
 from tuner.ports import Config
-from tuner.records import Gate, Role, Start, State
+from tuner.records import Gate, Role, Trial, State
 from tuner.statistics.control_level import ControlLevel
 from tuner.statistics.feasibility import LEAST_RULING, RULED_OUT, judge_feasibility
 from tuner.statistics.jumps import requeue
@@ -30,7 +30,7 @@ def measure_control(experiment: Experiment) -> list[Config]:
     opening = Opening(role=Role.CONTROL, config=experiment.default, arm=DEFAULT_ARM)
     control = experiment.make(opening)
     if not control.counts:
-        _refuse_failing_default(experiment.own_starts(), control)
+        _refuse_failing_default(experiment.own_trials(), control)
         return []
     _refuse_unmeasured(experiment, control)
     _refuse_infeasible_default(experiment)
@@ -43,25 +43,25 @@ def measure_control(experiment: Experiment) -> list[Config]:
     experiment.make(opening)
     again = made_at_a_jump(experiment)
     if again:
-        experiment.progress.note(f"the machine has changed; {len(again)} starts are measured again")
+        experiment.progress.note(f"the machine has changed; {len(again)} trials are measured again")
     return again
 
 
 def made_at_a_jump(experiment: Experiment) -> list[Config]:
     """Return the configurations that were measured between two controls around a jump."""
-    numbers = requeue(as_controls(experiment.own_starts()), experiment.ranking().noise)
-    return [start.config for start in experiment.starts if start.number in numbers]
+    numbers = requeue(as_controls(experiment.own_trials()), experiment.ranking().noise)
+    return [trial.config for trial in experiment.trials if trial.number in numbers]
 
 
-def _refuse_failing_default(starts: list[Start], control: Start) -> None:
+def _refuse_failing_default(trials: list[Trial], control: Trial) -> None:
     """Tolerate one or two failures; then the target is at fault."""
-    last = [start for start in starts if start.role is Role.CONTROL][-MAX_FAILED:]
-    if len(last) == MAX_FAILED and all(_has_failed(start) for start in last):
+    last = [trial for trial in trials if trial.role is Role.CONTROL][-MAX_FAILED:]
+    if len(last) == MAX_FAILED and all(_has_failed(trial) for trial in last):
         reason = control.failure.reason if control.failure else "unknown"
         raise TargetError(f"target: the default configuration failed {MAX_FAILED} times in a row. {reason}")
 
 
-def _has_failed(control: Start) -> bool:
+def _has_failed(control: Trial) -> bool:
     """Return whether a control failed, or its generator in every window: that is not the host's noise."""
     windows = [{verdict.gate for verdict in window.verdicts} for window in control.windows]
     return control.state is State.FAILED or (
@@ -69,7 +69,7 @@ def _has_failed(control: Start) -> bool:
     )
 
 
-def _refuse_unmeasured(experiment: Experiment, control: Start) -> None:
+def _refuse_unmeasured(experiment: Experiment, control: Trial) -> None:
     """Raise UsageError for a bound that cannot be checked: it would count as kept."""
     settings = experiment.setup.settings
     unknown = unmeasured(control, settings.constraints, settings.objective)
@@ -87,7 +87,7 @@ def _refuse_unmeasured(experiment: Experiment, control: Start) -> None:
         )
 
 
-def _say_unseen(experiment: Experiment, control: Start, unknown: Sequence[str]) -> str:
+def _say_unseen(experiment: Experiment, control: Trial, unknown: Sequence[str]) -> str:
     """Return what was looked for in a control and is not there."""
     windows = control.valid_windows
     answered = sum(window.correct for window in windows)
@@ -105,9 +105,9 @@ def _say_unseen(experiment: Experiment, control: Start, unknown: Sequence[str]) 
 def _refuse_infeasible_default(experiment: Experiment) -> None:
     """Raise UsageError when the default breaks a bound by itself, before anything is searched under it."""
     settings = experiment.setup.settings
-    if any(start.role is not Role.CONTROL for start in experiment.starts):
+    if any(trial.role is not Role.CONTROL for trial in experiment.trials):
         return
-    known = judge_feasibility(experiment.starts, settings.constraints, experiment.default)
+    known = judge_feasibility(experiment.trials, settings.constraints, experiment.default)
     if not known.is_ruled_out(experiment.default):
         return
     sought = known.assess_sought(experiment.default)

@@ -1,4 +1,4 @@
-"""A study while it is measured: its starts, what they say, and one start more."""
+"""A study while it is measured: its trials, what they say, and one trial more."""
 
 import math
 import time
@@ -9,21 +9,21 @@ from random import Random
 from statistics import median
 from typing import TypeVar
 
-from tuner.campaign.lost_starts import give_up, may_begin
+from tuner.campaign.lost_trials import give_up, may_begin
 from tuner.campaign.prepare import Setup
 from tuner.campaign.progress import Leader, Progress
 from tuner.campaign.schedule import Schedule
-from tuner.campaign.start_runner import Starter
+from tuner.campaign.trial_runner import TrialRunner
 from tuner.campaign.trial import Executor
 from tuner.campaign.turn import Turn
 from tuner.errors import TooNoisy
 from tuner.measure.gates import HEALTHY, ControlFacts
 from tuner.measure.gates.retries import LEAVE
-from tuner.measure.start import NO_JUDGES, Judges
+from tuner.measure.trial import NO_JUDGES, Judges
 from tuner.measure.window import Load
 from tuner.optimize.optimizer import Optimizer
 from tuner.ports import Clock
-from tuner.records import Role, Situation, Start, State
+from tuner.records import Role, Situation, Trial, State
 from tuner.statistics.control_level import Speedup
 from tuner.statistics.noise import detectable_gain
 from tuner.statistics.observations import LEARNS_FROM
@@ -39,11 +39,11 @@ LOOK_AGAIN_S = 0.5
 """A thread that waits for others looks so often at what they have decided, for each `LOOKING` hosts."""
 LOOKING = 16
 DECIDING_SHARE = 0.25
-"""Of the time of all starts, in which somebody may be choosing; beyond, several are chosen at once."""
+"""Of the time of all trials, in which somebody may be choosing; beyond, several are chosen at once."""
 AT_LEAST_WORKERS = 4
 """For each configuration that is chosen at once."""
 LAG = 1.5
-"""So many times as many starts may there be as when they were ranked, where decisions have to be quick."""
+"""So many times as many trials may there be as when they were ranked, where decisions have to be quick."""
 LEADERS = 5
 """Configurations that are shown while a study runs."""
 
@@ -60,9 +60,9 @@ class Shared:
     """What the experiments on all hosts of a study have in common, beside its storage."""
 
     turn: Turn = field(default_factory=Turn)
-    ranked: tuple[list[Start], Ranking] | None = None
+    ranked: tuple[list[Trial], Ranking] | None = None
     rank_s: float = 0.0
-    """What it took last to rank all starts."""
+    """What it took last to rank all trials."""
     suggest_s: float = 0.0
     """What it took last to choose by that."""
 
@@ -113,7 +113,7 @@ class Experiment:
         self.optimizer = optimizer
         self.progress = progress
         self.host = "" if seat is None else seat.host
-        self.starter = Starter(
+        self.runner = TrialRunner(
             setup=setup, plan=plan, storage=storage, session=session, host=self.host,
             executor=None if seat is None else seat.executor,
         )  # fmt: skip
@@ -121,17 +121,17 @@ class Experiment:
         self.hosts = storage.hosts
         """Those for all of which the winner is to hold; None for one, or where any of several will do."""
         self.shared = Shared() if seat is None else seat.shared
-        self.starts, self.pending = storage.known.ended, storage.known.running
+        self.trials, self.pending = storage.known.ended, storage.known.running
         """Those that have ended, and those that others are at; the same lists for all hosts."""
         self._follow()
-        if seat is None or not (self.starts or self.pending):
-            self._read_starts()
+        if seat is None or not (self.trials or self.pending):
+            self._read_trials()
         self._plans = storage.plans()
         self._may_lag = False
         self.schedule = Schedule(self)
 
     def settle(self, fact: Fact[T], value: T) -> None:
-        """Settle by what starts are compared from now on, or under which load and for how long they are made.
+        """Settle by what trials are compared from now on, or under which load and for how long they are made.
 
         What was measured under another load, or in shorter windows, cannot be compared with what follows.
         """
@@ -139,7 +139,7 @@ class Experiment:
         if isinstance(value, MovedLoad | Pace):
             self.storage.known.forget_before(value.since)
             self._follow()
-        self.starts[:] = map(self.storage.judge, self.starts)
+        self.trials[:] = map(self.storage.judge, self.trials)
         self.shared.ranked = None
 
     def _follow(self) -> None:
@@ -148,9 +148,9 @@ class Experiment:
         self.setup = self._begun_with if moved is None else self._begun_with.move(moved)
         if pace is not None:
             self.setup, self.plan = self.setup.at_pace(pace), self.plan.at_pace(pace.window_s)
-        self.starter.setup, self.starter.plan = self.setup, self.plan
+        self.runner.setup, self.runner.plan = self.setup, self.plan
 
-    # One start more
+    # One trial more
 
     def enter(self, stage: str, done: int, total: int) -> None:
         """Report how far a stage is."""
@@ -159,10 +159,10 @@ class Experiment:
         self.progress.stage(stage, done, total)
 
     def announce(self, role: Role, label: str) -> None:
-        """Report that a start begins, and how long it and all that follows will take."""
-        self.progress.start_begins(role, label)
+        """Report that a trial begins, and how long it and all that follows will take."""
+        self.progress.trial_begins(role, label)
         self.progress.time_left(self.schedule.expected_left_s())
-        self.schedule.begin_start()
+        self.schedule.begin_trial()
 
     def make(
         self,
@@ -172,8 +172,8 @@ class Experiment:
         suggest_s: float = 0.0,
         plan: Plan | None = None,
         load: Load | None = None,
-    ) -> Start:
-        """Make one start, keep it and report it."""
+    ) -> Trial:
+        """Make one trial, keep it and report it."""
         changed = len(self.setup.space.changes(opening.config))
         label = opening.arm or f"{changed} setting{'' if changed == 1 else 's'} changed"
         self.announce(opening.role, label)
@@ -187,35 +187,35 @@ class Experiment:
             and any(each.default_may_fail for each in constraints),
         )
         self._plans = self.storage.plans()
-        start = self._give_up(opening) or self.starter.make(
+        trial = self._give_up(opening) or self.runner.make(
             opening, judges=judges, value=self._log_ratio, suggest_s=suggest_s, plan=plan, load=load,
             controls=self.controls(),
         )  # fmt: skip
         is_changed = self._catch_up()
-        self.schedule.end_start(start)
-        self._report(start)
+        self.schedule.end_trial(trial)
+        self._report(trial)
         self._wait_out_noise()
         if is_changed:
             raise PlanChanged
-        return start
+        return trial
 
-    def make_in(self, situations: Sequence[Situation], opening: Opening, *, window_s: float) -> Start:
-        """Make one start under other loads, keep it and report it; it never enters the model."""
+    def make_in(self, situations: Sequence[Situation], opening: Opening, *, window_s: float) -> Trial:
+        """Make one trial under other loads, keep it and report it; it never enters the model."""
         self.announce(opening.role, opening.arm)
         self._plans = self.storage.plans()
-        start = self._give_up(opening) or self.starter.make_in(situations, opening, window_s=window_s)
+        trial = self._give_up(opening) or self.runner.make_in(situations, opening, window_s=window_s)
         is_changed = self._catch_up()
-        self.progress.start_ends(start, None)
+        self.progress.trial_ends(trial, None)
         if is_changed:
             raise PlanChanged
-        return start
+        return trial
 
-    def _give_up(self, opening: Opening) -> Start | None:
-        """Return a failed start of what may not be begun a third time; None of what may."""
+    def _give_up(self, opening: Opening) -> Trial | None:
+        """Return a failed trial of what may not be begun a third time; None of what may."""
         is_default = dict(opening.config) == dict(self.default)
-        if is_default or may_begin(self.storage, [*self.starts, *self.pending], opening.config):
+        if is_default or may_begin(self.storage, [*self.trials, *self.pending], opening.config):
             return None
-        constraints, session = self.setup.settings.constraints, self.starter.session
+        constraints, session = self.setup.settings.constraints, self.runner.session
         return give_up(
             self.storage, opening, space=self.setup.space, constraints=constraints, session=session,
             host=self.host,
@@ -226,16 +226,16 @@ class Experiment:
     @property
     def is_alone(self) -> bool:
         """Return whether nothing was measured on another host so far, nor is now."""
-        return all(start.host == self.host for start in (*self.starts, *self.pending))
+        return all(trial.host == self.host for trial in (*self.trials, *self.pending))
 
     def is_taken(self, role: Role, block: int) -> bool:
-        """Return whether another worker is at a block of starts."""
-        return any(start.role is role and start.block == block for start in self.pending)
+        """Return whether another worker is at a block of trials."""
+        return any(trial.role is role and trial.block == block for trial in self.pending)
 
     def count_ahead(self) -> int:
         """Return how many configurations are to be chosen at once, so that nobody waits long for the next.
 
-        One, where few are at work or starts take long; never so many that much is learned in between.
+        One, where few are at work or trials take long; never so many that much is learned in between.
         """
         workers = 1 + len(self.pending)
         deciding_s = self.shared.rank_s + self.shared.suggest_s
@@ -258,15 +258,15 @@ class Experiment:
     def wait_a_while(self) -> None:
         """Let others decide for a moment. Raises PlanChanged where one of them has ended the stage."""
         self._plans = self.storage.plans()
-        hosts = len({start.host for start in self.starts})
+        hosts = len({trial.host for trial in self.trials})
         self.shared.turn.wait(LOOK_AGAIN_S * max(1.0, hosts / LOOKING))
         if self._catch_up():
             raise PlanChanged
 
     @property
     def _seen(self) -> tuple[int, list[int]]:
-        """How many starts have ended, and which are being made."""
-        return len(self.starts), [start.number for start in self.pending]
+        """How many trials have ended, and which are being made."""
+        return len(self.trials), [trial.number for trial in self.pending]
 
     def _catch_up(self) -> bool:
         """Follow what others have settled while they had the turn; return whether they settled anything."""
@@ -276,22 +276,22 @@ class Experiment:
         self._follow()
         return True
 
-    def _read_starts(self) -> None:
-        """Read all starts; those that were cut off count when all their windows are there."""
-        starts, constraints = self.storage.starts(), self.setup.settings.constraints
-        controls = [start for start in starts if start.arm == DEFAULT_ARM and start.counts]
-        self.starts[:] = [start for start in starts if start.state is not State.RUNNING]
-        for start in starts:
-            if start.state is State.RUNNING:
+    def _read_trials(self) -> None:
+        """Read all trials; those that were cut off count when all their windows are there."""
+        trials, constraints = self.storage.trials(), self.setup.settings.constraints
+        controls = [trial for trial in trials if trial.arm == DEFAULT_ARM and trial.counts]
+        self.trials[:] = [trial for trial in trials if trial.state is not State.RUNNING]
+        for trial in trials:
+            if trial.state is State.RUNNING:
                 self.storage.settle(
-                    start,
-                    least_windows=_least_windows(self.storage, self.plan, start.role),
+                    trial,
+                    least_windows=_least_windows(self.storage, self.plan, trial.role),
                     constraints=constraints,
-                    controls=[control for control in controls if control.host == start.host],
+                    controls=[control for control in controls if control.host == trial.host],
                 )
 
     def _control_facts(self, opening: Opening) -> ControlFacts:
-        """Return what the default showed last; its own starts are not excused by that."""
+        """Return what the default showed last; its own trials are not excused by that."""
         if opening.arm == DEFAULT_ARM:
             return HEALTHY
         faults = [
@@ -299,41 +299,41 @@ class Experiment:
             for control in self.controls()
             for window in control.valid_windows
         ]
-        last = [start for start in as_controls(self.own_starts()) if start.role is Role.CONTROL][-1:]
+        last = [trial for trial in as_controls(self.own_trials()) if trial.role is Role.CONTROL][-1:]
         return ControlFacts(
-            is_healthy=all(start.state is not State.FAILED for start in last),
+            is_healthy=all(trial.state is not State.FAILED for trial in last),
             major_faults_per_s=median(faults) if faults else 0.0,
         )
 
-    def _log_ratio(self, start: Start) -> float | None:
-        """Return the log speedup of a start as it is known when the start ends."""
+    def _log_ratio(self, trial: Trial) -> float | None:
+        """Return the log speedup of a trial as it is known when the trial ends."""
         posterior = self.ranking().posterior
-        if start.log_value is None or posterior is None:
-            return 0.0 if start.role is Role.CONTROL else None
-        return posterior.speedups([start])[0].log_ratio
+        if trial.log_value is None or posterior is None:
+            return 0.0 if trial.role is Role.CONTROL else None
+        return posterior.speedups([trial])[0].log_ratio
 
-    def _report(self, start: Start) -> None:
+    def _report(self, trial: Trial) -> None:
         ranking = self.ranking()
-        self.progress.start_ends(start, self._speedup(start))
-        if declines(start.valid_windows, spread=ranking.noise.sigma_window):
-            self.progress.note(f"goodput fell all through start {start.number}")
+        self.progress.trial_ends(trial, self._speedup(trial))
+        if declines(trial.valid_windows, spread=ranking.noise.sigma_window):
+            self.progress.note(f"goodput fell all through trial {trial.number}")
         likely = [entry for entry in ranking.entries if entry.p_feasible >= LIKELY]
         self.progress.leaders([self._lead(entry) for entry in likely[:LEADERS]])
 
-    def _speedup(self, start: Start) -> Speedup | None:
-        """Return the speedup of a start, which may have been made after all were ranked."""
+    def _speedup(self, trial: Trial) -> Speedup | None:
+        """Return the speedup of a trial, which may have been made after all were ranked."""
         ranking = self.ranking()
-        if not self._may_lag or ranking.posterior is None or not start.counts:
-            return ranking.speedups.get(start.number)
-        return ranking.speedups.get(start.number) or ranking.posterior.speedups([start])[0]
+        if not self._may_lag or ranking.posterior is None or not trial.counts:
+            return ranking.speedups.get(trial.number)
+        return ranking.speedups.get(trial.number) or ranking.posterior.speedups([trial])[0]
 
     def _lead(self, entry: Entry) -> Leader:
         changes = self.setup.space.changes(entry.config)
-        return Leader(changes=changes, speedup=entry.posterior, starts=entry.starts)
+        return Leader(changes=changes, speedup=entry.posterior, trials=entry.trials)
 
     def _wait_out_noise(self) -> None:
         """Wait until the host spoils no more windows. Raises TooNoisy when that takes too long."""
-        plan, retries = self.plan, self.starter.retries
+        plan, retries = self.plan, self.runner.retries
         provable = detectable_gain(self.ranking().noise, pairs=plan.pairs, windows=plan.windows[1])
         left_s = max(LEAST_PAUSE_S, self.schedule.time_left_s())
         noisy = retries.complain(provable_gain=provable, pause_s=left_s)
@@ -343,7 +343,7 @@ class Experiment:
             raise TooNoisy(f"{noisy.found} {noisy.advice}")
         self.progress.note(f"{noisy.found} {noisy.advice}")
         moment = self.clock.monotonic()
-        is_quiet = self.starter.wait_until_quiet(noisy.pause_s)
+        is_quiet = self.runner.wait_until_quiet(noisy.pause_s)
         rested_s = self.clock.monotonic() - moment
         self.schedule.rest(rested_s)
         retries.rested(rested_s)
@@ -355,53 +355,53 @@ class Experiment:
     # What is known
 
     def ranking(self) -> Ranking:
-        """Return what all starts so far say; computed once for each start, since many ask.
+        """Return what all trials so far say; computed once for each trial, since many ask.
 
-        In the search of many workers, what most of the starts so far say.
+        In the search of many workers, what most of the trials so far say.
         """
         if self.shared.ranked is None or not self._is_recent(self.shared.ranked[0]):
             return self.rank()
         return self.shared.ranked[1]
 
     def rank(self) -> Ranking:
-        """Return what all starts so far say, those that ended just now included."""
-        if self.shared.ranked is None or self.shared.ranked[0] != self.starts:
+        """Return what all trials so far say, those that ended just now included."""
+        if self.shared.ranked is None or self.shared.ranked[0] != self.trials:
             moment = self.clock.monotonic()
-            ranking = rank(self.setup.space, self.starts, self.setup.settings.constraints, self.hosts)
-            self.shared.ranked = [*self.starts], ranking
+            ranking = rank(self.setup.space, self.trials, self.setup.settings.constraints, self.hosts)
+            self.shared.ranked = [*self.trials], ranking
             self.shared.rank_s = self.clock.monotonic() - moment
         return self.shared.ranked[1]
 
-    def _is_recent(self, ranked: Sequence[Start]) -> bool:
-        """Return whether these starts are all, or enough to judge by where decisions have to be quick."""
-        if ranked == self.starts:
+    def _is_recent(self, ranked: Sequence[Trial]) -> bool:
+        """Return whether these trials are all, or enough to judge by where decisions have to be quick."""
+        if ranked == self.trials:
             return True
         is_known = any(
-            start.host == self.host and start.arm == DEFAULT_ARM and start.counts for start in ranked
+            trial.host == self.host and trial.arm == DEFAULT_ARM and trial.counts for trial in ranked
         )
-        return self._may_lag and is_known and len(self.starts) <= LAG * len(ranked)
+        return self._may_lag and is_known and len(self.trials) <= LAG * len(ranked)
 
-    def own_starts(self) -> list[Start]:
-        """Return the starts that were made on this host; all of them in a study of one."""
-        return [start for start in self.starts if start.host == self.host]
+    def own_trials(self) -> list[Trial]:
+        """Return the trials that were made on this host; all of them in a study of one."""
+        return [trial for trial in self.trials if trial.host == self.host]
 
-    def pending_under_load(self) -> list[Start]:
-        """Return the starts that other workers are at and the model will learn from."""
+    def pending_under_load(self) -> list[Trial]:
+        """Return the trials that other workers are at and the model will learn from."""
         return [
-            start for start in self.pending if start.role in LEARNS_FROM and start.role is not Role.CONTROL
+            trial for trial in self.pending if trial.role in LEARNS_FROM and trial.role is not Role.CONTROL
         ]
 
-    def controls(self) -> list[Start]:
-        """Return the starts of the default on this host that are measurements."""
+    def controls(self) -> list[Trial]:
+        """Return the trials of the default on this host that are measurements."""
         return [
-            start for start in as_controls(self.own_starts()) if start.role is Role.CONTROL and start.counts
+            trial for trial in as_controls(self.own_trials()) if trial.role is Role.CONTROL and trial.counts
         ]
 
     def count_controls(self) -> int:
-        """Return how many starts of the default there are on all hosts, those that others are at included."""
-        at_work = sum(start.role is Role.CONTROL for start in self.pending)
+        """Return how many trials of the default there are on all hosts, those that others are at included."""
+        at_work = sum(trial.role is Role.CONTROL for trial in self.pending)
         return at_work + sum(
-            start.role is Role.CONTROL and start.counts for start in as_controls(self.starts)
+            trial.role is Role.CONTROL and trial.counts for trial in as_controls(self.trials)
         )
 
     def random(self, purpose: str) -> Random:
@@ -420,7 +420,7 @@ def _as_compared(judges: Judges, storage: Storage) -> Judges:
 
 
 def _least_windows(storage: Storage, plan: Plan, role: Role) -> int:
-    """Return how many windows make a start of a role whole."""
+    """Return how many windows make a trial of a role whole."""
     if role is Role.CONFIRM:
         confirmation = storage.recall(CONFIRMATION)
         return confirmation.windows if confirmation else 1

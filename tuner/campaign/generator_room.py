@@ -16,11 +16,11 @@ from tuner.study.facts import METRIC, MOVED_LOAD, MovedLoad
 
 
 def give_generator_room(experiment: Experiment) -> None:
-    """Move the load once, where the first start of the default shows that its generator is the limit."""
+    """Move the load once, where the first trial of the default shows that its generator is the limit."""
     storage = experiment.storage
-    windows = [window for start in experiment.controls() for window in start.valid_windows]
+    windows = [window for trial in experiment.controls() for window in trial.valid_windows]
     is_settled = storage.recall(METRIC) is not None or storage.recall(MOVED_LOAD) is not None
-    is_late = any(start.role is not Role.CONTROL for start in experiment.starts)
+    is_late = any(trial.role is not Role.CONTROL for trial in experiment.trials)
     # What one of several loads lacks, another has too much of.
     setup = experiment.setup
     is_movable = not (setup.load.beside or setup.settings.target.is_managed or setup.is_elsewhere)
@@ -55,7 +55,7 @@ def _plan(experiment: Experiment, found: Bottleneck) -> MovedLoad | None:
         server_cpus=tuple(sorted(placed.server_cpus)),
         generator_cpus=tuple(sorted(placed.generator_cpus)),
         threads=max(threads, len(placed.generator_cpus)),
-        since=max(start.number for start in (*experiment.starts, *experiment.pending)) + 1,
+        since=max(trial.number for trial in (*experiment.trials, *experiment.pending)) + 1,
     )
     is_same = moved.threads == threads and placed.generator_cpus <= generator
     return None if is_same or len(placed.generator_cpus) < len(generator) else moved

@@ -16,13 +16,13 @@ from tuner.campaign.blocks import Order, measure_blocks
 from tuner.campaign.prepare import Setup
 from tuner.campaign.progress import UNKNOWN, Progress
 from tuner.campaign.schedule import cost_s
-from tuner.campaign.start_runner import Starter, name_session
+from tuner.campaign.trial_runner import TrialRunner, name_session
 from tuner.errors import UsageError
 from tuner.measure.garbage_collection import short_collections
 from tuner.measure.gates import RetryBudget
 from tuner.measure.window import Load
 from tuner.ports import Clock, Config
-from tuner.records import Role, Start, State
+from tuner.records import Role, Trial, State
 from tuner.statistics.arms.faults import count_whole_blocks
 from tuner.study.databases.storage_url import sqlite_url
 from tuner.study.facts import FINGERPRINT
@@ -40,7 +40,7 @@ WINDOW_COST_S = 0.1
 OF_THE_LOAD = ("servers", "load", "loads", "load.command", "load.result", "load.script", "content")
 """Parts of a study's definition by which the trials of one can be told apart from those of another."""
 
-Rule = Callable[[Sequence[Start], Mapping[str, str]], Sequence[str]]
+Rule = Callable[[Sequence[Trial], Mapping[str, str]], Sequence[str]]
 """Chooses the arms of the next block by all trials so far, and by the arms that failed with the reason; none
 ends the experiment."""
 
@@ -76,18 +76,18 @@ def open_beside(
     return storage
 
 
-def start_s(plan: Plan) -> float:
+def trial_s(plan: Plan) -> float:
     """Return the seconds that a trial is expected to take before one was made."""
     return DEPLOY_S + plan.warmup_s + plan.windows[1] * (plan.window_s + WINDOW_COST_S)
 
 
 def refuse_too_little_time(arms: int, what: str, plan: Plan, minutes: float) -> None:
     """Raise UsageError when the time does not do for the least blocks, before anything is measured."""
-    each_s = start_s(plan)
+    each_s = trial_s(plan)
     least = LEAST_BLOCKS * arms * each_s / 60
     if minutes < least:
         raise UsageError(
-            f"minutes: {minutes:g} are too few for {arms} {what}, of which each start takes about "
+            f"minutes: {minutes:g} are too few for {arms} {what}, of which each trial takes about "
             f"{each_s:.1f} s. Give at least {math.ceil(10 * least) / 10:g}, fewer {what}, or --preset quick."
         )
 
@@ -126,48 +126,48 @@ class Interleaved:
     minutes: float | None = None
     """Wall time, what was measured before included; None without a limit."""
     clock: Clock = field(default_factory=lambda: time)
-    starts: list[Start] = field(init=False)
-    _starters: Mapping[int, Starter] = field(init=False)
+    trials: list[Trial] = field(init=False)
+    _runners: Mapping[int, TrialRunner] = field(init=False)
     _deadline_s: float = field(init=False)
 
     def __post_init__(self) -> None:
         """Take up what was left."""
         retries, session = RetryBudget(), name_session()
         setups = {id(each.setup): each.setup for each in self.treatments.values()}
-        self._starters = {
-            key: Starter(
+        self._runners = {
+            key: TrialRunner(
                 setup=setup, plan=self.plan, storage=self.storage, session=session, retries=retries
             )
             for key, setup in setups.items()
         }  # fmt: skip
-        self.starts = [self._settle(start) for start in self.storage.starts()]
+        self.trials = [self._settle(trial) for trial in self.storage.trials()]
         budget_s = math.inf if self.minutes is None else 60 * self.minutes
-        self._deadline_s = self.clock.monotonic() + budget_s - sum(map(cost_s, self.starts))
+        self._deadline_s = self.clock.monotonic() + budget_s - sum(map(cost_s, self.trials))
 
-    def _settle(self, start: Start) -> Start:
+    def _settle(self, trial: Trial) -> Trial:
         """Return a trial as it ended; one that was cut off counts when all its windows are there."""
-        if start.state is not State.RUNNING:
-            return start
-        constraints = self.treatments[start.arm].setup.settings.constraints
+        if trial.state is not State.RUNNING:
+            return trial
+        constraints = self.treatments[trial.arm].setup.settings.constraints
         return self.storage.settle(
-            start, least_windows=self.plan.windows[1], constraints=constraints, controls=()
+            trial, least_windows=self.plan.windows[1], constraints=constraints, controls=()
         )
 
     @property
     def is_open(self) -> bool:
         """Return whether something is left to measure, and time enough for a block of it."""
-        arms = self.choose(self.starts, {})
+        arms = self.choose(self.trials, {})
         return bool(arms) and self.has_time(len(arms))
 
     @property
     def done(self) -> int:
         """Return how many blocks hold every arm that did not fail."""
-        return count_whole_blocks(self.starts, list(self.treatments))
+        return count_whole_blocks(self.trials, list(self.treatments))
 
     def expected_s(self) -> float:
         """Return the seconds that a trial is expected to take."""
-        costs = [cost_s(start) for start in self.starts if start.counts]
-        return sum(costs) / len(costs) if costs else start_s(self.plan)
+        costs = [cost_s(trial) for trial in self.trials if trial.counts]
+        return sum(costs) / len(costs) if costs else trial_s(self.plan)
 
     def left_s(self) -> float:
         """Return the seconds that are left: of the time, or for the planned blocks."""
@@ -175,9 +175,9 @@ class Interleaved:
             return max(0.0, self._deadline_s - self.clock.monotonic())
         return (self.blocks - self.done) * len(self.treatments) * self.expected_s()
 
-    def has_time(self, starts: int = 1) -> bool:
+    def has_time(self, trials: int = 1) -> bool:
         """Return whether so many more trials are likely to end in time."""
-        return self._deadline_s - self.clock.monotonic() >= starts * self.expected_s()
+        return self._deadline_s - self.clock.monotonic() >= trials * self.expected_s()
 
     def measure(self) -> Mapping[str, str]:
         """Hold the targets, and measure blocks until rule or time ends it; return the arms that failed.
@@ -186,13 +186,13 @@ class Interleaved:
             TargetError: a machine cannot run it, or is too noisy.
         """
         # One that was cut off is not resumed: hours may lie between.
-        first = max((start.block for start in self.starts if start.block is not None), default=-1) + 1
+        first = max((trial.block for trial in self.trials if trial.block is not None), default=-1) + 1
         with ExitStack() as held:
-            for starter in self._starters.values():
-                held.enter_context(starter.setup.target.hold(self.progress.note))
+            for runner in self._runners.values():
+                held.enter_context(runner.setup.target.hold(self.progress.note))
             held.enter_context(short_collections())
             return measure_blocks(
-                lambda failed: self.choose(self.starts, failed), self._make, seed=self.seed,
+                lambda failed: self.choose(self.trials, failed), self._make, seed=self.seed,
                 order=self.order, first=first, has_time=self.has_time,
                 wait_until_quiet=self._wait_until_quiet,
             )  # fmt: skip
@@ -200,19 +200,19 @@ class Interleaved:
     def _wait_until_quiet(self) -> bool:
         """Wait for other programs to leave the host alone, in time that does not count."""
         begun_s = self.clock.monotonic()
-        is_quiet = next(iter(self._starters.values())).sit_out_noise(self.progress.note)
+        is_quiet = next(iter(self._runners.values())).sit_out_noise(self.progress.note)
         self._deadline_s += self.clock.monotonic() - begun_s
         return is_quiet
 
-    def _make(self, arm: str, block: int) -> Start:
+    def _make(self, arm: str, block: int) -> Trial:
         """Make one trial, keep it and report it."""
         treatment = self.treatments[arm]
         opening = Opening(role=self.role, config=treatment.config, arm=arm, block=block)
-        done = self.done if self.blocks else len(self.starts)
+        done = self.done if self.blocks else len(self.trials)
         self.progress.stage(self.stage or self.role.value, done, self.blocks)
-        self.progress.start_begins(self.role, treatment.label or arm)
+        self.progress.trial_begins(self.role, treatment.label or arm)
         self.progress.time_left(self.left_s())
-        start = self._starters[id(treatment.setup)].make(opening, load=treatment.load)
-        self.starts.append(start)
-        self.progress.start_ends(start, None)
-        return start
+        trial = self._runners[id(treatment.setup)].make(opening, load=treatment.load)
+        self.trials.append(trial)
+        self.progress.trial_ends(trial, None)
+        return trial

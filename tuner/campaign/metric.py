@@ -29,9 +29,9 @@ def settle_metric(experiment: Experiment) -> None:
     if experiment.setup.load.beside:
         _settle_levels(experiment)
         return
-    if storage.recall(METRIC) is not None or any(start.role is Role.SEARCH for start in experiment.starts):
+    if storage.recall(METRIC) is not None or any(trial.role is Role.SEARCH for trial in experiment.trials):
         return  # a study of an earlier tuner goes on as it began
-    windows = [window for start in experiment.controls() for window in start.valid_windows]
+    windows = [window for trial in experiment.controls() for window in trial.valid_windows]
     if not windows:
         return
     found = find_bottleneck(windows)

@@ -33,7 +33,7 @@ def settle_pace(experiment: Experiment) -> None:
     """Make windows longer, where the first trial of the default shows that they are too short."""
     if _is_settled(experiment):
         return
-    plan, shape, control = experiment.plan, experiment.setup.load.shape, experiment.own_starts()[-1]
+    plan, shape, control = experiment.plan, experiment.setup.load.shape, experiment.own_trials()[-1]
     failure = control.failure
     is_silent = control.state is State.FAILED and failure is not None and failure.kind == "stalled"
     response_s, window_s = choose_window(
@@ -49,7 +49,7 @@ def settle_pace(experiment: Experiment) -> None:
         window_s = plan.window_s
         if not response_s:
             return
-    since = max(start.number for start in (*experiment.starts, *experiment.pending)) + 1
+    since = max(trial.number for trial in (*experiment.trials, *experiment.pending)) + 1
     experiment.settle(PACE, Pace(window_s=window_s, response_s=response_s, since=since))
     experiment.progress.note(f"{said}: each window lasts {window_s:.0f} s, and the calibration begins anew")
     trials = int(60 * experiment.plan.minutes / (TRIAL_WINDOWS * window_s))
@@ -59,11 +59,11 @@ def settle_pace(experiment: Experiment) -> None:
 
 def _is_settled(experiment: Experiment) -> bool:
     """Return whether windows have the length that they keep, or one that nobody but the study may change."""
-    load, pace, starts = experiment.setup.load, experiment.storage.recall(PACE), experiment.own_starts()
+    load, pace, trials = experiment.setup.load, experiment.storage.recall(PACE), experiment.own_trials()
     is_paced = pace is not None and (pace.response_s > 0 or experiment.plan.keeps_window)
-    is_late = len(experiment.controls()) > 1 or any(start.role is not Role.CONTROL for start in starts)
+    is_late = len(experiment.controls()) > 1 or any(trial.role is not Role.CONTROL for trial in trials)
     is_by_time = load.requests_total is None and not load.beside and experiment.hosts is None
-    return is_paced or is_late or not is_by_time or not starts
+    return is_paced or is_late or not is_by_time or not trials
 
 
 def choose_window(

@@ -1,4 +1,4 @@
-"""Two configurations measured in adjacent pairs of fresh starts, in balanced random order."""
+"""Two configurations measured in adjacent pairs of fresh trials, in balanced random order."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -8,7 +8,7 @@ from random import Random
 from tuner.campaign.blocks import measure_until_it_counts
 from tuner.campaign.experiment import Experiment
 from tuner.ports import Config
-from tuner.records import Role, Start, State
+from tuner.records import Role, Trial, State
 from tuner.records.blend import Hosts
 from tuner.statistics.confirmation.paired_gain import pair_order
 from tuner.statistics.ranking import DEFAULT_ARM
@@ -45,7 +45,7 @@ def on_each_host(hosts: Hosts | None, make: Callable[[str, int], Pairing]) -> Ma
 def measure_on_hosts(
     experiment: Experiment,
     pairings: Mapping[str, Pairing],
-    make: Callable[[Opening], Start],
+    make: Callable[[Opening], Trial],
     *,
     stage: str,
     has_ended: Callable[[], bool] = lambda: False,
@@ -55,27 +55,27 @@ def measure_on_hosts(
     Args:
         experiment: the study.
         pairings: as `on_each_host` returns them.
-        make: makes a start.
+        make: makes a trial.
         stage: that the pairs are of.
         has_ended: whether the others need not go on, although pairs are missing.
 
     Returns:
         The side that failed with its reason, or None.
     """
-    own, starts = pairings[experiment.host if experiment.host in pairings else ""], experiment.starts
+    own, trials = pairings[experiment.host if experiment.host in pairings else ""], experiment.trials
     failed = measure_pairs(
-        own, starts, make, partial(experiment.enter, stage),
+        own, trials, make, partial(experiment.enter, stage),
         is_taken=partial(experiment.is_taken, own.role), wait=experiment.wait_for_others,
     )  # fmt: skip
-    while failed is None and not (has_ended() or are_whole(starts, pairings)):
+    while failed is None and not (has_ended() or are_whole(trials, pairings)):
         experiment.wait_a_while()
     return failed
 
 
 def measure_pairs(
     pairing: Pairing,
-    starts: Sequence[Start],
-    make: Callable[[Opening], Start],
+    trials: Sequence[Trial],
+    make: Callable[[Opening], Trial],
     report: Callable[[int, int], None] = lambda *_: None,
     *,
     is_taken: Callable[[int], bool] = lambda _: False,
@@ -83,22 +83,22 @@ def measure_pairs(
 ) -> str | None:
     """Measure the pairs that are missing; return the side that failed twice, with its reason.
 
-    Both starts of a pair belong to one session: hours between them would make it no pair.
+    Both trials of a pair belong to one session: hours between them would make it no pair.
 
     Args:
         pairing: what is compared.
-        starts: of the study; `make` adds to it.
-        make: makes a start.
+        trials: of the study; `make` adds to it.
+        make: makes a trial.
         report: called before each pair with how many are done, of how many.
         is_taken: whether another worker is at the pair of a block.
         wait: lets others go on with theirs.
     """
     order = pair_order(pairing.pairs, pairing.rng, sides=tuple(pairing.sides))
-    while len(read_pairs(starts, pairing)) < pairing.pairs:
+    while len(read_pairs(trials, pairing)) < pairing.pairs:
         for index, (block, sequence) in enumerate(zip(pairing.blocks, order, strict=True)):
             report(index, pairing.pairs)
             for arm in () if is_taken(block) else sequence:
-                if find_pair(starts, pairing, block) is not None:
+                if find_pair(trials, pairing, block) is not None:
                     break
                 opening = Opening(role=pairing.role, config=pairing.sides[arm], arm=arm, block=block)
                 failed = measure_until_it_counts(partial(make, opening), arm)
@@ -108,28 +108,28 @@ def measure_pairs(
     return None
 
 
-def are_whole(starts: Sequence[Start], pairings: Mapping[str, Pairing]) -> bool:
+def are_whole(trials: Sequence[Trial], pairings: Mapping[str, Pairing]) -> bool:
     """Return whether all pairs of all hosts were measured."""
-    return all(len(read_pairs(starts, each)) >= each.pairs for each in pairings.values())
+    return all(len(read_pairs(trials, each)) >= each.pairs for each in pairings.values())
 
 
-def read_pairs(starts: Sequence[Start], pairing: Pairing) -> list[tuple[Start, Start]]:
-    """Return the starts of the first and of the second side of all finished pairs, in order."""
-    return [pair for block in pairing.blocks if (pair := find_pair(starts, pairing, block)) is not None]
+def read_pairs(trials: Sequence[Trial], pairing: Pairing) -> list[tuple[Trial, Trial]]:
+    """Return the trials of the first and of the second side of all finished pairs, in order."""
+    return [pair for block in pairing.blocks if (pair := find_pair(trials, pairing, block)) is not None]
 
 
-def find_pair(starts: Sequence[Start], pairing: Pairing, block: int) -> tuple[Start, Start] | None:
-    """Return both starts of one pair when both sides were measured in the same session.
+def find_pair(trials: Sequence[Trial], pairing: Pairing, block: int) -> tuple[Trial, Trial] | None:
+    """Return both trials of one pair when both sides were measured in the same session.
 
     Each with the configuration of its side: what was planned before may have had the same numbers. The
     default is what it was: a later space may know more settings.
     """
-    sessions: dict[str, dict[str, Start]] = {}
-    for start in starts:
-        is_side = start.arm == DEFAULT_ARM or start.config == pairing.sides.get(start.arm)
-        is_mine = start.role is pairing.role and start.block == block and is_side
-        if is_mine and start.state is State.COMPLETE and start.valid_windows:
-            sessions.setdefault(start.session, {})[start.arm] = start
+    sessions: dict[str, dict[str, Trial]] = {}
+    for trial in trials:
+        is_side = trial.arm == DEFAULT_ARM or trial.config == pairing.sides.get(trial.arm)
+        is_mine = trial.role is pairing.role and trial.block == block and is_side
+        if is_mine and trial.state is State.COMPLETE and trial.valid_windows:
+            sessions.setdefault(trial.session, {})[trial.arm] = trial
     first, second = pairing.sides
     for sides in sessions.values():
         if first in sides and second in sides:

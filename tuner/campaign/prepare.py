@@ -1,4 +1,4 @@
-"""Everything that a start needs, found and checked once, before anything runs."""
+"""Everything that a trial needs, found and checked once, before anything runs."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -69,7 +69,7 @@ SETTINGS = "/proc/sys"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setup:
-    """A study's target, servers, space and load, ready to make starts."""
+    """A study's target, servers, space and load, ready to make trials."""
 
     settings: Study
     host: Host

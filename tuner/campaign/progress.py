@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from tuner.ports import Scalar
-from tuner.records import Role, Start
+from tuner.records import Role, Trial
 
 if TYPE_CHECKING:
     from tuner.statistics.control_level import Speedup
@@ -23,8 +23,8 @@ class Leader:
 
     changes: Changes
     speedup: "Speedup"
-    """By all starts of the study."""
-    starts: int
+    """By all trials of the study."""
+    trials: int
     """Of this configuration."""
 
 
@@ -32,16 +32,16 @@ class Progress(Protocol):
     """Called by the study as it goes; never raises."""
 
     def stage(self, name: str, done: int, total: int) -> None:
-        """A stage (calibrate, search, race …) stands at `done` of `total` starts; `total` 0 is unknown."""
+        """A stage (calibrate, search, race …) stands at `done` of `total` trials; `total` 0 is unknown."""
 
-    def start_begins(self, role: Role, label: str) -> None:
-        """A start is being made; the label says in a few words of what."""
+    def trial_begins(self, role: Role, label: str) -> None:
+        """A trial is being made; the label says in a few words of what."""
 
-    def start_ends(self, start: Start, speedup: "Speedup | None") -> None:
-        """A start is over and on disk; the speedup is None when it gave no measurement."""
+    def trial_ends(self, trial: Trial, speedup: "Speedup | None") -> None:
+        """A trial is over and on disk; the speedup is None when it gave no measurement."""
 
     def leaders(self, leaders: Sequence[Leader]) -> None:
-        """The best configurations so far, best first; told after every start, which revises all of them."""
+        """The best configurations so far, best first; told after every trial, which revises all of them."""
 
     def note(self, text: str) -> None:
         """Something worth a line: a gate, a warning, a retry."""
@@ -54,8 +54,8 @@ class NullProgress:
     """Ignores everything."""
 
     def stage(self, name: str, done: int, total: int) -> None: ...
-    def start_begins(self, role: Role, label: str) -> None: ...
-    def start_ends(self, start: Start, speedup: "Speedup | None") -> None: ...
+    def trial_begins(self, role: Role, label: str) -> None: ...
+    def trial_ends(self, trial: Trial, speedup: "Speedup | None") -> None: ...
     def leaders(self, leaders: Sequence[Leader]) -> None: ...
     def note(self, text: str) -> None: ...
     def time_left(self, seconds: float) -> None: ...

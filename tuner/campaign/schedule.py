@@ -1,4 +1,4 @@
-"""What starts cost, and how much of a study's time is left."""
+"""What trials cost, and how much of a study's time is left."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -10,11 +10,11 @@ from tuner.errors import TooNoisy
 from tuner.measure.gates.retries import LEAVE, NOISY
 from tuner.measure.window import rest_s
 from tuner.ports import Clock
-from tuner.records import Role, Start
+from tuner.records import Role, Trial
 from tuner.statistics.confirmation.power import assurance, plan_pairs
 from tuner.statistics.control_level import Speedup
 from tuner.statistics.ranking import Ranking
-from tuner.statistics.time_left import Outlook, count_factorial, usual_starts
+from tuner.statistics.time_left import Outlook, count_factorial, usual_trials
 from tuner.study.facts import CONFIRMATION, OTHER_LOADS
 from tuner.study.presets import Plan
 from tuner.study.storage import Storage
@@ -36,43 +36,43 @@ class MeasuredStudy(Protocol):
     plan: Plan
     storage: Storage
     clock: Clock
-    starts: list[Start]
+    trials: list[Trial]
 
     def ranking(self) -> Ranking:
-        """Return what all starts so far say."""
+        """Return what all trials so far say."""
 
-    def own_starts(self) -> list[Start]:
-        """Return the starts that were made on this host."""
+    def own_trials(self) -> list[Trial]:
+        """Return the trials that were made on this host."""
 
-    def controls(self) -> list[Start]:
-        """Return the starts of the default on this host that are measurements."""
+    def controls(self) -> list[Trial]:
+        """Return the trials of the default on this host that are measurements."""
 
 
 class Schedule:
-    """The time of a study, by what its starts have taken so far."""
+    """The time of a study, by what its trials have taken so far."""
 
     def __init__(self, study: MeasuredStudy) -> None:
         """Begin a session: what earlier ones took is spent."""
         self._study = study
         now_s = study.clock.monotonic()
-        self._deadline_s = now_s + study.plan.minutes * 60 - _spent_s(study.starts)
-        self._stage, self._stage_starts = "", 0.0
+        self._deadline_s = now_s + study.plan.minutes * 60 - _spent_s(study.trials)
+        self._stage, self._stage_trials = "", 0.0
         self._begun_s, self._made_s = now_s, 0.0
 
     def enter(self, stage: str, done: int, total: int) -> None:
         """Go on with a stage of which so much is done."""
         each = 2 if stage in PAIRED else 1
         self._stage = stage
-        usual = usual_starts(self._study.plan, self.mean_cost_s()).get(stage, total)
-        self._stage_starts = max(1, each * (usual - done))
+        usual = usual_trials(self._study.plan, self.mean_cost_s()).get(stage, total)
+        self._stage_trials = max(1, each * (usual - done))
 
-    def begin_start(self) -> None:
-        """Count a start of the stage."""
-        self._stage_starts = max(0, self._stage_starts - 1)
+    def begin_trial(self) -> None:
+        """Count a trial of the stage."""
+        self._stage_trials = max(0, self._stage_trials - 1)
 
-    def end_start(self, start: Start) -> None:
-        """Count what a start took."""
-        self._made_s += cost_s(start)
+    def end_trial(self, trial: Trial) -> None:
+        """Count what a trial took."""
+        self._made_s += cost_s(trial)
 
     def rest(self, seconds: float) -> None:
         """Leave out a pause in which nothing could be measured."""
@@ -91,39 +91,39 @@ class Schedule:
             kept = len(changes) - (planned is None)  # a leader loses a setting on its way, as a rule
             plan = replace(plan, factorial=count_factorial(plan, kept))
         pairs, windows = self.plan_confirmation(gain)
-        tried = sum(start.role in {Role.SEARCH, Role.REPEAT} for start in self._study.starts)
+        tried = sum(trial.role in {Role.SEARCH, Role.REPEAT} for trial in self._study.trials)
         pace = self._pace()
         outlook = Outlook(
             plan=plan,
-            start_s=pace * self.mean_cost_s(),
-            pair_start_s=pace * self._pair_start_s(windows),
+            trial_s=pace * self.mean_cost_s(),
+            pair_trial_s=pace * self._pair_trial_s(windows),
             pairs=pairs,
             extension=self._expected_extension(gain, pairs, windows),
             search_s=self.time_left_s() - plan.race_s - plan.simplify_s - self._final_s(),
             trials=max(0, plan.trials - tried),
             has_rate=self._study.setup.fixed_rate is not None and not self._study.setup.load.beside,
         )
-        left_s = outlook.left_s(self._stage, self._stage_starts)
+        left_s = outlook.left_s(self._stage, self._stage_trials)
         spare_s = max(0.0, self.time_left_s() - WRAP_UP_S)
         if self._stage == "effects":
             return min(left_s, spare_s)
-        missing_s = MISSING_SHARE * (plan.factorial * outlook.start_s - plan.simplify_s)
+        missing_s = MISSING_SHARE * (plan.factorial * outlook.trial_s - plan.simplify_s)
         return left_s + max(0.0, min(missing_s, spare_s - left_s))
 
     def _pace(self) -> float:
-        """Return the time of this session relative to that of its starts: in between is computed, too."""
+        """Return the time of this session relative to that of its trials: in between is computed, too."""
         if not self._made_s:
             return 1.0
         return max(1.0, (self._study.clock.monotonic() - self._begun_s) / self._made_s)
 
-    def _pair_start_s(self, windows: int) -> float:
-        """Return the mean seconds of a start of the confirmation; before one was made, what is planned."""
-        made = [cost_s(start) for start in self._study.starts if start.role is Role.CONFIRM and start.counts]
+    def _pair_trial_s(self, windows: int) -> float:
+        """Return the mean seconds of a trial of the confirmation; before one was made, what is planned."""
+        made = [cost_s(trial) for trial in self._study.trials if trial.role is Role.CONFIRM and trial.counts]
         if made:
             return fmean(made)
         if not self._study.plan.confirm_s:
             return self.mean_cost_s()
-        return self._planned_start_s(windows)
+        return self._planned_trial_s(windows)
 
     def _expected_extension(self, gain: Speedup | None, pairs: int, windows: int) -> float:
         """Return how many pairs the extension is expected to add: all, times the chance that it is needed."""
@@ -134,17 +134,17 @@ class Schedule:
         return more * (1 - assurance(gain, self._study.ranking().noise, pairs=pairs, windows=windows))
 
     def mean_cost_s(self) -> float:
-        """Return the mean seconds of a start; how long one took whose session was killed is not known."""
-        costs = [cost for start in self._under_study_load() if (cost := cost_s(start)) > 0]
+        """Return the mean seconds of a trial; how long one took whose session was killed is not known."""
+        costs = [cost for trial in self._under_study_load() if (cost := cost_s(trial)) > 0]
         return sum(costs) / len(costs) if costs else 5.0
 
     def mean_deploy_s(self) -> float:
         """Return the mean seconds until a server was ready."""
-        costs = [start.timing.deploy_s for start in self._under_study_load()]
+        costs = [trial.timing.deploy_s for trial in self._under_study_load()]
         return sum(costs) / len(costs) if costs else 1.0
 
-    def _under_study_load(self) -> list[Start]:
-        return [start for start in self._study.starts if start.counts and start.role.is_under_study_load]
+    def _under_study_load(self) -> list[Trial]:
+        return [trial for trial in self._study.trials if trial.counts and trial.role.is_under_study_load]
 
     def window_s(self) -> float:
         """Return the length of a window: the plan's for each load, or as seen where requests are counted."""
@@ -158,8 +158,8 @@ class Schedule:
         return self._study.plan.warmup_s * (1 + len(self._study.setup.load.beside))
 
     def spent_s(self, role: Role) -> float:
-        """Return the seconds that starts in a role have taken on this host: others work beside it."""
-        return sum(cost_s(start) for start in self._study.own_starts() if start.role is role)
+        """Return the seconds that trials in a role have taken on this host: others work beside it."""
+        return sum(cost_s(trial) for trial in self._study.own_trials() if trial.role is role)
 
     def limit(self, stage: str, planned_s: float) -> Callable[[], None]:
         """Begin a stage that has to end: return what raises TooNoisy once it took far longer than planned.
@@ -178,17 +178,17 @@ class Schedule:
 
         return refuse_late
 
-    def has_time_for(self, starts: int) -> bool:
-        """Return whether so many starts leave the time that confirmation and fixed rate need."""
-        return self.time_left_s() - starts * self.mean_cost_s() >= self._final_s()
+    def has_time_for(self, trials: int) -> bool:
+        """Return whether so many trials leave the time that confirmation and fixed rate need."""
+        return self.time_left_s() - trials * self.mean_cost_s() >= self._final_s()
 
     def has_time_to_search(self) -> bool:
-        """Return whether another start of the search leaves the time that the later stages need."""
+        """Return whether another trial of the search leaves the time that the later stages need."""
         later_s = self._study.plan.race_s + self._study.plan.simplify_s + self._final_s()
         return self.time_left_s() - later_s > self.mean_cost_s()
 
     def plan_confirmation(self, gain: Speedup | None) -> tuple[int, int]:
-        """Return pairs and windows per start that are likely to prove a gain in the time there is.
+        """Return pairs and windows per trial that are likely to prove a gain in the time there is.
 
         Without a gain to prove so far, those that fill the time.
         """
@@ -200,7 +200,7 @@ class Schedule:
             self._study.ranking().noise,
             least=plan.pairs,
             seconds=min(plan.confirm_s, max(0.0, self.time_left_s() - WRAP_UP_S)),
-            start_cost_s=self.mean_deploy_s() + self.warmup_s() + self._rest_s(),
+            trial_cost_s=self.mean_deploy_s() + self.warmup_s() + self._rest_s(),
             window_s=self.window_s() + self._rest_s(),
         )
 
@@ -233,10 +233,10 @@ class Schedule:
 
     def pairs_s(self, pairs: int, windows: int) -> float:
         """Return the seconds that pairs of the confirmation take when nothing spoils them."""
-        return 2 * pairs * self._planned_start_s(windows)
+        return 2 * pairs * self._planned_trial_s(windows)
 
-    def _planned_start_s(self, windows: int) -> float:
-        """Return the seconds of a start with so many windows."""
+    def _planned_trial_s(self, windows: int) -> float:
+        """Return the seconds of a trial with so many windows."""
         return (
             self.mean_deploy_s()
             + self.warmup_s()
@@ -249,14 +249,14 @@ class Schedule:
         return rest_s(self._study.setup.load, self._study.plan.window_s)
 
 
-def cost_s(start: Start) -> float:
-    """Return the seconds that a start took."""
-    return start.timing.suggest_s + start.timing.deploy_s + start.timing.load_s
+def cost_s(trial: Trial) -> float:
+    """Return the seconds that a trial took."""
+    return trial.timing.suggest_s + trial.timing.deploy_s + trial.timing.load_s
 
 
-def _spent_s(starts: Sequence[Start]) -> float:
+def _spent_s(trials: Sequence[Trial]) -> float:
     """Return the seconds that a study has taken so far: hosts work beside each other."""
     spent: dict[str, float] = {}
-    for start in starts:
-        spent[start.host] = spent.get(start.host, 0.0) + cost_s(start)
+    for trial in trials:
+        spent[trial.host] = spent.get(trial.host, 0.0) + cost_s(trial)
     return max(spent.values(), default=0.0)

@@ -8,8 +8,8 @@ from statistics import fmean
 from tuner.campaign.experiment import Experiment
 from tuner.optimize.optimizer import Observation, Point
 from tuner.ports import Config
-from tuner.records import Role, Start, State
-from tuner.statistics.noise import start_variance
+from tuner.records import Role, Trial, State
+from tuner.statistics.noise import trial_variance
 from tuner.statistics.pareto import LEAST_VARIANCE, costs
 from tuner.statistics.ranking import Entry, as_controls, config_key
 from tuner.study.objective import STARTED, slacks
@@ -45,8 +45,8 @@ def suggest(experiment: Experiment, count: int = 1) -> list[Proposal]:
     Each counts as begun for the next. There may be fewer than `count`, at least one.
     """
     space = experiment.setup.space
-    begun = [*experiment.starts, *experiment.pending]
-    tried = {config_key(start.config) for start in begun if start.state is not State.INVALID}
+    begun = [*experiment.trials, *experiment.pending]
+    tried = {config_key(trial.config) for trial in begun if trial.state is not State.INVALID}
     presets = [space.complete(preset.values) for preset in space.presets if preset.is_tried]
     untried = {config_key(config): config for config in presets if config_key(config) not in tried}
     proposals = [Proposal(config=config) for config in [*untried.values()][:count]]
@@ -101,18 +101,18 @@ def _once_more(experiment: Experiment) -> Config:
     if best is None:
         return experiment.default
     rivals = [each for each in ranking.entries if each.posterior.interval()[1] >= best.posterior.ratio]
-    return min(rivals, key=lambda entry: entry.starts).config
+    return min(rivals, key=lambda entry: entry.trials).config
 
 
 def observe(experiment: Experiment) -> list[Observation]:
-    """Return what the optimizer learns from: the default and every start, with today's speedups."""
+    """Return what the optimizer learns from: the default and every trial, with today's speedups."""
     posterior = experiment.ranking().posterior
     if posterior is None:
         return []
     settings, space = experiment.setup.settings, experiment.setup.space
     controls = _group_controls(experiment)
     metric = settings.objective.cost
-    paid = {} if metric is None else costs(experiment.starts, metric)
+    paid = {} if metric is None else costs(experiment.trials, metric)
     _, variance = posterior.level(experiment.clock.time(), experiment.host)
     seen = [
         Observation(
@@ -123,38 +123,38 @@ def observe(experiment: Experiment) -> list[Observation]:
             cost=(0.0, LEAST_VARIANCE) if paid else None,
         )
     ]
-    counted = [start for start in experiment.starts if start.counts and start.log_value is not None]
-    speedups = dict(zip((start.number for start in counted), posterior.speedups(counted), strict=True))
+    counted = [trial for trial in experiment.trials if trial.counts and trial.log_value is not None]
+    speedups = dict(zip((trial.number for trial in counted), posterior.speedups(counted), strict=True))
     # Where a winner is to hold on several hosts: as it would have been where that counts.
-    shifts = dict(zip((start.number for start in counted), posterior.shifts(counted).tolist(), strict=True))
-    for start in experiment.starts:
-        if start.role is Role.CONTROL or start.state is State.INVALID or not start.role.is_under_study_load:
+    shifts = dict(zip((trial.number for trial in counted), posterior.shifts(counted).tolist(), strict=True))
+    for trial in experiment.trials:
+        if trial.role is Role.CONTROL or trial.state is State.INVALID or not trial.role.is_under_study_load:
             continue
-        speedup = speedups.get(start.number)
-        cost = paid.get(start.number)
+        speedup = speedups.get(trial.number)
+        cost = paid.get(trial.number)
         seen.append(
             Observation(
-                point=space.encode(start.config),
-                log_ratio=None if speedup is None else speedup.log_ratio + shifts[start.number],
+                point=space.encode(trial.config),
+                log_ratio=None if speedup is None else speedup.log_ratio + shifts[trial.number],
                 variance=0.0 if speedup is None else speedup.variance,
-                constraints=slacks(start, settings.constraints, controls.get(start.host, ())),
+                constraints=slacks(trial, settings.constraints, controls.get(trial.host, ())),
                 cost=None if cost is None else (cost.log_ratio, cost.variance),
             )
         )
-    return [*seen, *_expect(experiment, [start.config for start in experiment.pending_under_load()])]
+    return [*seen, *_expect(experiment, [trial.config for trial in experiment.pending_under_load()])]
 
 
-def _group_controls(experiment: Experiment) -> dict[str, list[Start]]:
-    """Return the starts of the default that are measurements, by host."""
-    groups: dict[str, list[Start]] = {}
-    for each in as_controls(experiment.starts):
+def _group_controls(experiment: Experiment) -> dict[str, list[Trial]]:
+    """Return the trials of the default that are measurements, by host."""
+    groups: dict[str, list[Trial]] = {}
+    for each in as_controls(experiment.trials):
         if each.role is Role.CONTROL and each.counts:
             groups.setdefault(each.host, []).append(each)
     return groups
 
 
 def _expect(experiment: Experiment, configs: Sequence[Config]) -> list[Observation]:
-    """Return what is expected of starts that nobody has ended yet."""
+    """Return what is expected of trials that nobody has ended yet."""
     posterior = experiment.ranking().posterior
     if posterior is None:
         return []
@@ -163,7 +163,7 @@ def _expect(experiment: Experiment, configs: Sequence[Config]) -> list[Observati
         Observation(
             point=space.encode(config),
             log_ratio=gain.log_ratio,
-            variance=start_variance(posterior.seen.noise, windows),
+            variance=trial_variance(posterior.seen.noise, windows),
             constraints={},
             is_pending=True,
         )
@@ -182,18 +182,18 @@ def _slacks_of_default(experiment: Experiment) -> dict[str, float]:
 
 
 def promising_entry(experiment: Experiment) -> Entry | None:
-    """Return, after every few new configurations, the one of which another start would tell most.
+    """Return, after every few new configurations, the one of which another trial would tell most.
 
     None where none tells enough to be worth it.
     """
-    begun = [*experiment.starts, *experiment.pending]
-    made = [start.role for start in begun if start.state is not State.INVALID]
+    begun = [*experiment.trials, *experiment.pending]
+    made = [trial.role for trial in begun if trial.state is not State.INVALID]
     new, repeats = made.count(Role.SEARCH), made.count(Role.REPEAT)
     ranking = experiment.ranking()
     rivals = ranking.entries[:MOST_RIVALS]
     if new < PROMOTE_EVERY * (repeats + 1) or ranking.posterior is None or not rivals:
         return None
-    worth = ranking.posterior.worth_of_a_start(
+    worth = ranking.posterior.worth_of_a_trial(
         [entry.config for entry in rivals],
         at_s=experiment.clock.time(),
         windows=experiment.plan.windows[1],
@@ -207,7 +207,7 @@ def is_exhausted(expected: Sequence[float | None], workers: int = 1) -> bool:
     """Return whether the search has found what there is, by the expected gains of its suggestions.
 
     Of several workers each has to have promised too little, and what one of them tries takes little time. And
-    a model knows each host's level only after some starts there; before, it takes all that it sees for noise.
+    a model knows each host's level only after some trials there; before, it takes all that it sees for noise.
     """
     in_a_row = max(IN_A_ROW, workers)
     last = _told(expected)[-in_a_row:]

@@ -11,7 +11,7 @@ from tuner.errors import TrialFailed
 from tuner.measure.gates import RetryBudget
 from tuner.measure.quiet import wait_until_quiet
 from tuner.measure.situations import measure_situations
-from tuner.measure.start import NO_JUDGES, Judges, Outcome, measure_start
+from tuner.measure.trial import NO_JUDGES, Judges, Outcome, measure_trial
 from tuner.measure.window import Load
 from tuner.ports import Config
 from tuner.records import Failure, Situation, Window
@@ -22,7 +22,7 @@ Keep = Callable[[Window], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Trial:
+class TrialTask:
     """Everything that a target has to know of one trial."""
 
     config: Config
@@ -57,7 +57,7 @@ class TrialOutcome:
 class Executor(Protocol):
     """Runs trials on one target; whoever calls it waits meanwhile."""
 
-    def measure(self, trial: Trial, keep: Keep) -> TrialOutcome:
+    def measure(self, task: TrialTask, keep: Keep) -> TrialOutcome:
         """Run a trial and hand over its finished windows.
 
         Raises TargetError when the target is in trouble, whatever the configuration.
@@ -73,24 +73,24 @@ class InProcessExecutor:
 
     setup: Setup
 
-    def measure(self, trial: Trial, keep: Keep) -> TrialOutcome:
+    def measure(self, task: TrialTask, keep: Keep) -> TrialOutcome:
         """Run a trial; each window is handed over as soon as it is finished."""
         deploying = time.monotonic()
         deploy_s = load_s = 0.0
         outcome = failure = None
         try:
-            with self.setup.target.deploy(trial.config) as deployment:
+            with self.setup.target.deploy(task.config) as deployment:
                 loading = time.monotonic()
                 deploy_s = loading - deploying
                 try:
-                    outcome = _load(trial, deployment, keep)
+                    outcome = _load(task, deployment, keep)
                 finally:
                     load_s = time.monotonic() - loading
         except TrialFailed as failed:
             failure = Failure(kind=failed.kind, reason=str(failed))
         return TrialOutcome(
             outcome=None if failure else outcome, failure=failure, deploy_s=deploy_s, load_s=load_s,
-            retries=trial.retries,
+            retries=task.retries,
         )  # fmt: skip
 
     def wait_until_quiet(self, most_s: float) -> bool:
@@ -104,9 +104,9 @@ class WorkerExecutor:
 
     setup: Setup
 
-    def measure(self, trial: Trial, keep: Keep) -> TrialOutcome:
+    def measure(self, task: TrialTask, keep: Keep) -> TrialOutcome:
         """Run a trial, with the processes that this process has on the target."""
-        setup = self.setup if trial.moved is None else self.setup.move(trial.moved)
+        setup = self.setup if task.moved is None else self.setup.move(task.moved)
 
         def localize(load: Load) -> Load:
             return replace(
@@ -114,17 +114,17 @@ class WorkerExecutor:
                 beside=tuple(map(localize, load.beside)),
             )  # fmt: skip
 
-        return InProcessExecutor(setup=setup).measure(replace(trial, load=localize(trial.load)), keep)
+        return InProcessExecutor(setup=setup).measure(replace(task, load=localize(task.load)), keep)
 
     def wait_until_quiet(self, most_s: float) -> bool:
         """Wait until other programs leave the target alone; return whether they do."""
         return InProcessExecutor(setup=self.setup).wait_until_quiet(most_s)
 
 
-def _load(trial: Trial, deployment: Deployment, keep: Keep) -> Outcome:
-    if trial.situations:
+def _load(task: TrialTask, deployment: Deployment, keep: Keep) -> Outcome:
+    if task.situations:
         # What such a load spoils says nothing of how noisy the host is.
         return measure_situations(
-            deployment, trial.load, trial.situations, trial.situation_s, RetryBudget(), keep
+            deployment, task.load, task.situations, task.situation_s, RetryBudget(), keep
         )
-    return measure_start(deployment, trial.load, trial.plan, trial.judges, trial.retries, keep)
+    return measure_trial(deployment, task.load, task.plan, task.judges, task.retries, keep)

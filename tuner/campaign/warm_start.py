@@ -76,11 +76,11 @@ def _read(earlier: Study, space: Space, here: Surroundings | None) -> Earlier | 
     """Return what a study offers, by posterior mean; None where nothing beat its default."""
     require_own(earlier.folder)
     storage = open_storage(earlier.storage_url, earlier.name, create=False)
-    starts = [replace(start, config=fit_into(space, start.config)) for start in storage.starts()]
-    entries = rank(space, starts, earlier.constraints).entries
+    trials = [replace(trial, config=fit_into(space, trial.config)) for trial in storage.trials()]
+    entries = rank(space, trials, earlier.constraints).entries
     better = [entry.config for entry in entries if entry.posterior.log_ratio > 0]
     # What experts say of the new space is no finding of the old study.
-    posterior = Posterior.fit(space, starts)
+    posterior = Posterior.fit(space, trials)
     if not better or posterior is None:
         return None
     good = better[: max(1, round(SHARE * len(entries)))]

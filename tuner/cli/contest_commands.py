@@ -56,8 +56,8 @@ def compare(  # noqa: PLR0913, PLR0917 - the command's options
             metavar="C", help="More of them, all against each other.", autocompletion=known.configurations
         ),
     ] = None,
-    pairs: Annotated[int | None, typer.Option(help="Fresh starts of each to measure.")] = None,
-    preset: Annotated[Preset | None, typer.Option(help="For how long each start is loaded.")] = None,
+    pairs: Annotated[int | None, typer.Option(help="Fresh trials of each to measure.")] = None,
+    preset: Annotated[Preset | None, typer.Option(help="For how long each trial is loaded.")] = None,
     output: Annotated[
         Path | None,
         typer.Option("-o", "--output", help="File to write, too: .md, .csv; of more than two also HTML."),
@@ -113,7 +113,7 @@ def versus(  # noqa: PLR0913, PLR0917 - the command's options
     ] = False,
     preset: Annotated[Preset | None, typer.Option(help="How thorough; of all of them.")] = None,
     minutes: Annotated[float | None, minutes_option("Wall time of each study that is not tuned yet")] = None,
-    blocks: Annotated[int | None, typer.Option(help="Starts of each configuration in the race.")] = None,
+    blocks: Annotated[int | None, typer.Option(help="Trials of each configuration in the race.")] = None,
     output: ResultPath = None,
     as_json: AsJson = False,
     as_markdown: AsMarkdown = False,

@@ -45,7 +45,7 @@ def curve(  # noqa: PLR0913, PLR0917 - the command's options
     minutes: Annotated[
         float | None, minutes_option("Longest wall time; by default that of four blocks")
     ] = None,
-    preset: Annotated[Preset | None, typer.Option(help="For how long each start is loaded.")] = None,
+    preset: Annotated[Preset | None, typer.Option(help="For how long each trial is loaded.")] = None,
     output: ResultPath = None,
     as_json: AsJson = False,
     as_markdown: AsMarkdown = False,

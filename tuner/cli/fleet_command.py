@@ -55,7 +55,7 @@ def fleet(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show who works on a study: what is measured on each host, since when, starts per hour, failures."""
+    """Show who works on a study: what is measured on each host, since when, trials per hour, failures."""
     refuse_outside("--every", every, 0.2, 3600)
     if watch and as_json:
         raise UsageError("--watch, --json: what is watched is for people. Call it again for each look.")

@@ -48,7 +48,7 @@ def verify(  # noqa: PLR0913, PLR0917 - the command's options
         bool, typer.Option("--measure", help="Measure the gain anew; restarts what is installed.")
     ] = False,
     pairs: Annotated[int | None, typer.Option(help="With --measure: pairs at the most.")] = None,
-    preset: Annotated[Preset | None, typer.Option(help="With --measure: how long a start is loaded.")] = None,
+    preset: Annotated[Preset | None, typer.Option(help="With --measure: how long a trial is loaded.")] = None,
     url: Annotated[str | None, typer.Option(help="With --host: what is requested there.")] = None,
     as_json: AsJson = False,
     yes: Agreed = False,
@@ -92,7 +92,7 @@ def gate(  # noqa: PLR0913, PLR0917 - the command's options
     ] = DEFAULT,
     margin: Annotated[str, typer.Option(help="How much slower it may be.")] = "3%",
     pairs: Annotated[int | None, typer.Option(help="Pairs at the most.")] = None,
-    preset: Annotated[Preset | None, typer.Option(help="For how long each start is loaded.")] = None,
+    preset: Annotated[Preset | None, typer.Option(help="For how long each trial is loaded.")] = None,
     unclear: Annotated[
         Unclear, typer.Option(help="How it ends when the pairs do not decide: own is code 6.")
     ] = Unclear.OWN,

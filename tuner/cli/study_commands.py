@@ -147,7 +147,7 @@ def run(
     except TooNoisy as noisy:
         say(str(noisy))
         reading = tuner.read(settings)
-        if as_json or any(start.counts for start in reading.summary.starts):
+        if as_json or any(trial.counts for trial in reading.summary.trials):
             _print_summary(study, reading.summary, write_results(reading), as_json=as_json)
         sys.exit(noisy.exit_code)
     if ahead is None:
@@ -173,7 +173,7 @@ def show(
     study: StudyPath,
     as_json: AsJson = False,
     as_markdown: AsMarkdown = False,
-    as_csv: Annotated[bool, typer.Option("--csv", help="Print all starts as CSV.")] = False,
+    as_csv: Annotated[bool, typer.Option("--csv", help="Print all trials as CSV.")] = False,
 ) -> None:
     """Show the state of a study: incumbent, winner, gain."""
     form = choose_form(as_json=as_json, as_markdown=as_markdown, as_csv=as_csv)
@@ -192,9 +192,9 @@ def show(
         return
     _tell_changed(study, reading)
     if form is not Form.SCREEN:
-        from tuner.export.result_tables import result_as_markdown, starts_as_csv
+        from tuner.export.result_tables import result_as_markdown, trials_as_csv
 
-        write = result_as_markdown if form is Form.MARKDOWN else starts_as_csv
+        write = result_as_markdown if form is Form.MARKDOWN else trials_as_csv
         print_text(write(reading.summary).rstrip("\n"))
         return
     _print_summary(study, reading.summary, find_results(settings), as_json=False)
@@ -214,10 +214,10 @@ def _tell_changed(study: Path, reading: "Reading") -> None:
 
 def refuse_unmeasured(study: Path, summary: "Summary") -> None:
     """Raise UsageError for a study that has nothing to show, with what went wrong where something did."""
-    if any(start.windows for start in summary.starts):
+    if any(trial.windows for trial in summary.trials):
         return
-    failed = [start.failure for start in summary.starts if start.failure is not None]
-    why = f" The last start failed ({failed[-1].kind}): {failed[-1].reason.rstrip(' .')}." if failed else ""
+    failed = [trial.failure for trial in summary.trials if trial.failure is not None]
+    why = f" The last trial failed ({failed[-1].kind}): {failed[-1].reason.rstrip(' .')}." if failed else ""
     what_next = "Look again later." if summary.state == "running" else f"Go on with: tuner run {study}"
     raise UsageError(f"{study}: nothing is measured yet, the study is {summary.state}.{why} {what_next}")
 

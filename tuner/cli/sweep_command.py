@@ -48,7 +48,7 @@ def sweep(  # noqa: PLR0913, PLR0917 - the command's options
     ] = None,
     at: Annotated[Base, typer.Option(help="What all other settings are.")] = Base.DEFAULT,
     minutes: Annotated[float | None, minutes_option("Longest wall time; 4 with the preset quick")] = None,
-    preset: Annotated[Preset | None, typer.Option(help="For how long each start is loaded.")] = None,
+    preset: Annotated[Preset | None, typer.Option(help="For how long each trial is loaded.")] = None,
     output: ResultPath = None,
     as_json: AsJson = False,
     as_markdown: AsMarkdown = False,

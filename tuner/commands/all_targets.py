@@ -29,7 +29,7 @@ def run(
         settings: the study, from `load_study`.
         preset: quick, standard or thorough; the study file's own by default.
         minutes: wall time of the whole campaign, instead of the preset's.
-        trials: search starts at the most, instead of the preset's.
+        trials: search trials at the most, instead of the preset's.
         progress: told what happens.
         with_explanation: whether the summary says what each setting is worth, which takes seconds.
         scheduler: address of a Dask scheduler whose workers measure, begun with `tuner worker`; None for

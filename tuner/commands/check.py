@@ -25,7 +25,7 @@ from tuner.measure.rounds import run_round
 from tuner.measure.unanswered import is_watched, patience_s
 from tuner.measure.window import Load, example_workload, run_counted_window, run_window
 from tuner.ports import FAILURE_KINDS, Host
-from tuner.records import Gate, Role, Start, State, Window
+from tuner.records import Gate, Role, Trial, State, Window
 from tuner.report.wording import capitalize
 from tuner.restore.recovery import describe_use
 from tuner.space import facts_from_json
@@ -117,7 +117,7 @@ class Findings:
 
     def _bounds_above(self) -> Iterator[str]:
         """Yield a sentence for each bound that the default broke in the window that was measured."""
-        control = Start(
+        control = Trial(
             number=0, role=Role.CONTROL, config={}, state=State.COMPLETE, started_s=self.window.started_s,
             windows=(self.window,),
         )  # fmt: skip
@@ -258,7 +258,7 @@ def check_study(
         plan = settings.plan(settings.preset)
         plan = plan.fit(minutes=settings.minutes, trials=settings.trials)
         seen, conflicts = _look_around(setup, plan)
-        progress.start_begins(Role.CONTROL, "the default")
+        progress.trial_begins(Role.CONTROL, "the default")
         try:
             with setup.target.deploy_default(setup.space.default()) as deployment:
                 sees_host = not is_managed and (

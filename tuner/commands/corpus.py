@@ -46,7 +46,7 @@ def add_study(settings: Study, corpus: Path) -> Path:
         )
     space = load_space(settings.space, facts=facts_from_json(facts), base=settings.path.parent)
     planned = storage.recall(CONFIRMATION)
-    gain = read_gain(storage, storage.starts(), space.default(), settings.constraints)
+    gain = read_gain(storage, storage.trials(), space.default(), settings.constraints)
     study = collect(
         settings, space, storage, fingerprint, facts,
         gain=gain, winner=planned.config if planned else None, version=__version__,

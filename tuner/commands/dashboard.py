@@ -83,7 +83,7 @@ class Dashboard:
         with self._lock:
             if time.monotonic() - self._looked_s >= FRESH_S or not self._looked_s:
                 summary = read(self._settings, with_explanation=False).summary
-                ended = [(start.number, start.state, len(start.windows)) for start in summary.starts]
+                ended = [(trial.number, trial.state, len(trial.windows)) for trial in summary.trials]
                 if ended != self._ended or summary.state != "running":
                     self._application = _make_application(copy_as_optuna(summary, self._settings.constraints))
                 self._ended, self._looked_s = ended, time.monotonic()

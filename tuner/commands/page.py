@@ -40,7 +40,7 @@ def make_page(reading: Reading) -> bytes:
 
 
 def keep_page(reading: Reading, page: bytes) -> None:
-    """Keep the page of a study that is finished: others change from one start to the next.
+    """Keep the page of a study that is finished: others change from one trial to the next.
 
     Of one whose file was edited none is kept: who asks for it is told so each time.
     """

@@ -39,7 +39,7 @@ class Preview:
     diffs: Mapping[str, Mapping[str, str]]
     """End of the ranges → path → unified diff against what is there."""
     services: tuple[str, ...]
-    starts: int
+    trials: int
     minutes: float
     watchdog_s: float
     refused: Mapping[str, str]
@@ -57,7 +57,7 @@ class Preview:
         lines += [f"  {name}: not touched: {reason}" for name, reason in self.refused.items()]
         if self.services:
             lines.append(
-                f"restarts   {', '.join(self.services)}: {self.starts} times or so in {self.minutes:g} min; "
+                f"restarts   {', '.join(self.services)}: {self.trials} times or so in {self.minutes:g} min; "
                 "it does not answer from each stop until the start has succeeded, and answers with a trial's "
                 "settings in between"
             )
@@ -76,7 +76,7 @@ class Preview:
             "host": self.host,
             "parameters": [asdict(each) for each in self.ranges],
             "refused": dict(self.refused),
-            "restarts": {"services": list(self.services), "starts": self.starts, "minutes": self.minutes},
+            "restarts": {"services": list(self.services), "trials": self.trials, "minutes": self.minutes},
             "watchdog_s": self.watchdog_s,
             "diffs": {end: dict(diffs) for end, diffs in self.diffs.items()},
         }
@@ -95,7 +95,7 @@ def preview(setup: Setup, target: ManagedTarget, plan: Plan) -> Preview:
         ranges=tuple(_range(space, name, default, point) for name in sorted(tuned)),
         diffs={end: _diffs(target, space, end) for end in ("lowest", "highest")},
         services=tuple(service.name for service in target.services),
-        starts=round(plan.minutes * 60 / (window_s + 1)),
+        trials=round(plan.minutes * 60 / (window_s + 1)),
         minutes=plan.minutes,
         watchdog_s=target.watchdog_s,
         refused={**space.left_out, **held},

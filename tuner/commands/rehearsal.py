@@ -1,4 +1,4 @@
-"""Tries what a run does before its first start, and changes nothing."""
+"""Tries what a run does before its first trial, and changes nothing."""
 
 from tuner.campaign.prepare import Setup
 from tuner.campaign.warm_start import read_earlier

@@ -9,7 +9,7 @@ from tuner.campaign.campaign import run_campaign
 from tuner.campaign.experiment import Experiment
 from tuner.campaign.prepare import Setup, prepare
 from tuner.campaign.progress import NullProgress, Progress
-from tuner.campaign.start_runner import name_session
+from tuner.campaign.trial_runner import name_session
 from tuner.campaign.warm_start import read_earlier
 from tuner.corpus.collect import describe_surroundings
 from tuner.errors import UsageError
@@ -74,7 +74,7 @@ def run(
         settings: the study, from `load_study`.
         preset: quick, standard or thorough; the study file's own by default.
         minutes: wall time of the whole campaign, instead of the preset's.
-        trials: search starts at the most, instead of the preset's.
+        trials: search trials at the most, instead of the preset's.
         progress: told what happens.
         with_explanation: whether the summary says what each setting is worth, which takes seconds.
 

@@ -51,7 +51,7 @@ load:
   {asked}
   connections: 100
   keepalive: {keepalive}
-  # tls: true              # over TLS, with a certificate that is made for each start
+  # tls: true              # over TLS, with a certificate that is made for each trial
   # protocol: h2           # HTTP/2 over TLS, or h2c for HTTP/2 in the clear; `check` says which generator can
   # streams: 10            # requests at once on each connection, over HTTP/2
   # accept_encoding: gzip  # clients that take compressed pages

@@ -10,7 +10,7 @@ from typing import Any
 from tuner.corpus.corpus_study import TEXT, CorpusStudy, Shipped, Surroundings, Tried
 from tuner.errors import UsageError
 from tuner.ports import Config, Scalar
-from tuner.records import Fingerprint, Role, Start, State
+from tuner.records import Fingerprint, Role, Trial, State
 from tuner.space import Space
 from tuner.statistics.confirmation.paired_gain import Gain
 from tuner.statistics.observations import LEARNS_FROM
@@ -51,15 +51,15 @@ def collect(  # noqa: PLR0913 - what a study is made of
     Raises:
         UsageError: its default was never measured.
     """
-    starts = storage.starts()
-    tried = _tell_tried(settings, space, starts)
+    trials = storage.trials()
+    tried = _tell_tried(settings, space, trials)
     private = _find_private(space)
     is_shown = gain is not None and gain.is_proven and winner is not None
     changes = space.chosen(winner) if is_shown and winner is not None else {}
     return CorpusStudy(
-        id=_identify(settings, starts),
+        id=_identify(settings, trials),
         tuner=version,
-        finished=datetime.fromtimestamp(starts[-1].started_s, UTC).strftime("%Y-%m-%d"),
+        finished=datetime.fromtimestamp(trials[-1].started_s, UTC).strftime("%Y-%m-%d"),
         metric=str(storage.metric),
         surroundings=describe_surroundings(fingerprint, space_facts),
         defaults={name: value for name, value in space.default().items() if name not in private},
@@ -72,9 +72,9 @@ def collect(  # noqa: PLR0913 - what a study is made of
     )
 
 
-def _identify(settings: Study, starts: Sequence[Start]) -> str:
+def _identify(settings: Study, trials: Sequence[Trial]) -> str:
     """Return what stays when a study is added again, and tells nobody its name."""
-    made = f"{settings.name} {starts[0].started_s!r}"
+    made = f"{settings.name} {trials[0].started_s!r}"
     return hashlib.sha256(made.encode()).hexdigest()[:12]
 
 
@@ -113,24 +113,24 @@ def _find_private(space: Space) -> frozenset[str]:
     )
 
 
-def _tell_tried(settings: Study, space: Space, starts: Sequence[Start]) -> list[Tried]:
-    """Return every configuration that was tried under the study's own load, with what its starts gave.
+def _tell_tried(settings: Study, space: Space, trials: Sequence[Trial]) -> list[Tried]:
+    """Return every configuration that was tried under the study's own load, with what its trials gave.
 
     Raises UsageError where the default was never measured.
     """
-    ranking = rank(space, starts, settings.constraints)
+    ranking = rank(space, trials, settings.constraints)
     posterior = ranking.posterior
     if posterior is None:
         raise UsageError(f"{settings.path}: its default was never measured. Run the study to its end.")
-    default, groups = config_key(space.default()), dict[str, list[Start]]()
-    for start in as_controls(starts):
-        key = config_key(start.config)
-        is_told = start.role in {*LEARNS_FROM, Role.CONFIRM} and start.arm != DEFAULT_ARM
-        if is_told and start.role is not Role.CONTROL and start.state is not State.INVALID and key != default:
-            groups.setdefault(key, []).append(start)
+    default, groups = config_key(space.default()), dict[str, list[Trial]]()
+    for trial in as_controls(trials):
+        key = config_key(trial.config)
+        is_told = trial.role in {*LEARNS_FROM, Role.CONFIRM} and trial.arm != DEFAULT_ARM
+        if is_told and trial.role is not Role.CONTROL and trial.state is not State.INVALID and key != default:
+            groups.setdefault(key, []).append(trial)
     found = []
     for group in groups.values():
-        counted = [start for start in group if start.counts and start.log_value is not None]
+        counted = [trial for trial in group if trial.counts and trial.log_value is not None]
         config = group[0].config
         seen = posterior.speedups(counted)
         weights = [1 / each.variance for each in seen]

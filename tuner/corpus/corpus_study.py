@@ -54,7 +54,7 @@ class Tried:
     changes: Values
     """Parameter → value, where it differs from the study's default."""
     log_gain: LogGain | None
-    """Mean log gain over the default of its starts; None where none of them was a measurement."""
+    """Mean log gain over the default of its trials; None where none of them was a measurement."""
     deviation: Deviation
     """Standard deviation of that."""
     starts: Annotated[int, Field(ge=1, le=10**6)]
@@ -85,7 +85,7 @@ class CorpusStudy:
     tuner: Text
     """Version of the tuner that wrote it."""
     finished: Annotated[str, Field(pattern=r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$")]
-    """Day of its last start."""
+    """Day of its last trial."""
     metric: Text
     surroundings: Surroundings
     defaults: Values

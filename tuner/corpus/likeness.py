@@ -10,7 +10,7 @@ else differs. What a difference costs is set by what it changes of a server's an
 * Memory, kernel and processor model shift sizes of effects more than their signs, and cost least.
 
 The weights are a judgement. They are checked by what they lead to (benchmarks/transfer.md), and a new study's
-own starts overrule them (`tuner.optimize.concordance`).
+own trials overrule them (`tuner.optimize.concordance`).
 """
 
 import math

@@ -10,7 +10,7 @@ from tuner.ports import ANY_BODY, Body, RequestKind
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExpectedLoad:
-    """What a load will ask for, as far as that is known before any start."""
+    """What a load will ask for, as far as that is known before any trial."""
 
     page: RequestKind = INDEX
     """What is asked for; of a mix, what is waited for."""
@@ -27,14 +27,14 @@ class ExpectedLoad:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResolvedLoad:
-    """What a load asks of a deployment, with the correct responses of this start."""
+    """What a load asks of a deployment, with the correct responses of this trial."""
 
     url: str
     """What is requested."""
     body_bytes: int | None
     """Length of the correct body; None when it differs from response to response."""
     response_bytes: int | None
-    """Header and body of one correct response of this start; None like `body_bytes`."""
+    """Header and body of one correct response of this trial; None like `body_bytes`."""
     body: Body = ANY_BODY
     requests: tuple[RequestKind, ...] = ()
     """The mix of the load; empty for the URL alone."""

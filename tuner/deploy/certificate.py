@@ -8,7 +8,7 @@ from tuner.ports import Argv, Certificate, FileState, Sandbox
 PROGRAM = "openssl"
 TIMEOUT_S = 10.0
 DAYS = 2
-"""It is made anew for each start; one is too little where a clock is set during it."""
+"""It is made anew for each trial; one is too little where a clock is set during it."""
 # Of our own, so that nothing depends on the one that the host has. No authority: some clients take none as a
 # server's certificate. req(1ssl), x509v3_config(5ssl).
 _CONFIGURATION = b"""\

@@ -69,7 +69,7 @@ class ManagedDeployment(Deployment):
 
 @dataclass(kw_only=True)
 class ManagedTarget:
-    """A host with installed services, and what stays the same from start to start of one study."""
+    """A host with installed services, and what stays the same from trial to trial of one study."""
 
     host: Host
     servers: Sequence[DiscoveredServer]
@@ -342,7 +342,7 @@ class ManagedTarget:
     def _may_reload(self, config: Config, server: DiscoveredServer) -> bool:
         """Check whether a reload is a fresh start: something of this server changed, and nothing needs more.
 
-        The same configuration once more is another start of it, and a start is what statistics count.
+        The same configuration once more is another trial of it, and a trial is what statistics count.
         """
         if self._running is None:
             return False

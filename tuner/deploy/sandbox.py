@@ -189,7 +189,7 @@ class _Asking:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SandboxTarget:
-    """Private instances of servers: what stays the same from start to start of one study."""
+    """Private instances of servers: what stays the same from trial to trial of one study."""
 
     host: Host
     servers: Mapping[str, PrivateServer]
@@ -211,7 +211,7 @@ class SandboxTarget:
     """What else is a correct answer to the request that waits for all of them."""
     deadlines: Deadlines = Deadlines()
     pages: Pages = field(default_factory=Pages, compare=False, repr=False)
-    """What earlier starts showed of the pages."""
+    """What earlier trials showed of the pages."""
 
     @property
     def url(self) -> str:

@@ -1,7 +1,7 @@
-"""What all starts of a study say together, drawn often enough that any question can be put to the draws.
+"""What all trials of a study say together, drawn often enough that any question can be put to the draws.
 
 Kernels are drawn from their own posterior, and from each of them contrasts between configurations. So an
-interval has both: what the starts leave open under one kernel, and which kernel it is.
+interval has both: what the trials leave open under one kernel, and which kernel it is.
 """
 
 import math
@@ -14,7 +14,7 @@ from scipy.special import stdtrit
 
 from tuner.explain.explanation import Worth
 from tuner.ports import Config
-from tuner.records import Role, Start
+from tuner.records import Role, Trial
 from tuner.space import Space
 from tuner.statistics.confirmation.paired_gain import LARGEST_LOG, Gain
 from tuner.statistics.control_level import Speedup
@@ -44,9 +44,9 @@ class Beliefs:
     seed: int
 
     @classmethod
-    def of(cls, space: Space, starts: Sequence[Start], *, seed: int) -> "Beliefs | None":
-        """Learn from every start under the study's own load; None before the default was measured."""
-        seen = Observations.of(space, as_controls(starts), TOLD)
+    def of(cls, space: Space, trials: Sequence[Trial], *, seed: int) -> "Beliefs | None":
+        """Learn from every trial under the study's own load; None before the default was measured."""
+        seen = Observations.of(space, as_controls(trials), TOLD)
         return None if seen is None else cls.about(space, seen, seed=seed)
 
     @classmethod
@@ -55,8 +55,8 @@ class Beliefs:
         return cls(space=space, posteriors=tuple(Posterior.sample(space, seen, seed=seed)), seed=seed)
 
     @property
-    def starts(self) -> int:
-        """How many starts they rest on."""
+    def trials(self) -> int:
+        """How many trials they rest on."""
         return len(self.posteriors[0].seen.moments)
 
     def draw(self, configs: Sequence[Config], contrasts: Array) -> Array:

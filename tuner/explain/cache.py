@@ -9,21 +9,21 @@ from pydantic import TypeAdapter, ValidationError
 from tuner.explain.explanation import Explanation
 from tuner.explain.study import explain
 from tuner.ports import Config
-from tuner.records import Start
+from tuner.records import Trial
 from tuner.space import Space
 from tuner.statistics.confirmation.paired_gain import Gain
 from tuner.study import Study
 from tuner.study.cache import keep, look_up, make_key
 
 NAME = "explanation.json"
-_STARTS = TypeAdapter(tuple[Start, ...])
+_TRIALS = TypeAdapter(tuple[Trial, ...])
 _EXPLANATIONS = TypeAdapter(Explanation)
 
 
 def explain_study(
     settings: Study,
     space: Space,
-    starts: Sequence[Start],
+    trials: Sequence[Trial],
     config: Config | None,
     *,
     metric: str,
@@ -37,11 +37,11 @@ def explain_study(
         rules.facts, rules.order, sorted(rules.hidden), rules.constraints, rules.figures, rules.guard,
         space.dimensions, config, metric, gain, cost, seed,
     )  # fmt: skip
-    key = make_key(_STARTS.dump_json(tuple(starts)), repr(known).encode())
+    key = make_key(_TRIALS.dump_json(tuple(trials)), repr(known).encode())
     kept = look_up(settings.folder, NAME, key) if is_finished else None
     found = None if kept is None else _read(kept, space)
     if found is None:
-        found = explain(space, starts, config, metric=metric, gain=gain, cost=cost, seed=seed)
+        found = explain(space, trials, config, metric=metric, gain=gain, cost=cost, seed=seed)
         if is_finished:
             keep(settings.folder, NAME, key, json.dumps(asdict(found)).encode())
     return found

@@ -67,7 +67,7 @@ class Line:
     bound: float | None = None
     """Share beyond which it has no effect, 0.02 is 2 %; None where none can be told."""
     mechanisms: tuple[Mechanism, ...] = ()
-    """Counters that moved between the starts without and those with the line."""
+    """Counters that moved between the trials without and those with the line."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,7 +131,7 @@ class Proof:
     noise: float
     """SD of the log ratio of a pair on this host: 0.05 is 5 %."""
     expected: Worth
-    """The gain that all starts together let expect."""
+    """The gain that all trials together let expect."""
     sentence: str = ""
     """The same in words, with the command."""
 
@@ -145,8 +145,8 @@ class CurvePoint:
     """Over the configuration as it is; None where the value does not fit it."""
     at_default: Worth | None
     """Over the default."""
-    starts: int = 0
-    """Starts with this very value."""
+    trials: int = 0
+    """Trials with this very value."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -178,9 +178,9 @@ class Explanation:
     refusal: str = ""
     """Why nothing is explained; empty when something is."""
     is_confirmed: bool = False
-    """Whether the gain comes from the pairs of the confirmation, together with all other starts."""
+    """Whether the gain comes from the pairs of the confirmation, together with all other trials."""
     gain: Worth | None = None
-    """Of all lines together: the confirmed gain; before the confirmation, an estimate by all starts."""
+    """Of all lines together: the confirmed gain; before the confirmation, an estimate by all trials."""
     lines: tuple[Line, ...] = ()
     """Most worth first."""
     others: tuple[Other, ...] = ()
@@ -188,12 +188,12 @@ class Explanation:
     tolerances: tuple[Tolerance, ...] = ()
     """For each number of the configuration, the range that keeps the gain."""
     interactions: tuple[Interaction, ...] = ()
-    """Strongest first, only those that the starts tell from none."""
+    """Strongest first, only those that the trials tell from none."""
     conclusions: tuple[str, ...] = ()
     """Sentences to act on, the most important first."""
     proof: Proof | None = None
     """Of what is not proven."""
-    starts: int = 0
+    trials: int = 0
     """That the explanation rests on, pairs not counted."""
     beside: "Explanation | None" = None
     """The same of the second objective, where less is better; None without one."""

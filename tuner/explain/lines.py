@@ -12,7 +12,7 @@ from tuner.explain.explanation import Finding, Interaction, Line, Worth
 from tuner.explain.findings import DOUBT, NEGLIGIBLE, find, is_beyond
 from tuner.explain.variation import is_allowed, is_same, keep_lines
 from tuner.ports import Config, Scalar
-from tuner.records import Start
+from tuner.records import Trial
 from tuner.space import Space
 from tuner.statistics.confirmation.paired_gain import Gain
 from tuner.statistics.mechanism import Mechanism, attribute_mechanisms
@@ -27,13 +27,13 @@ MOST_MECHANISMS = 3
 
 
 def weigh_lines(
-    beliefs: Beliefs, starts: Sequence[Start], config: Config, confirmed: Gain | None = None
+    beliefs: Beliefs, trials: Sequence[Trial], config: Config, confirmed: Gain | None = None
 ) -> tuple[Worth, tuple[Line, ...], tuple[Interaction, ...]]:
     """Return the gain of a configuration, its lines by worth, and the interactions that can be told.
 
     Args:
         beliefs: of the study.
-        starts: all of the study.
+        trials: all of the study.
         config: whose changes are weighed.
         confirmed: what its pairs gave, to which the worths then add up; None before the confirmation.
     """
@@ -60,7 +60,7 @@ def weigh_lines(
     if names:
         draws = agree(draws, anchor, seed=beliefs.seed)
     of_worth, of_alone, of_pairs = np.split(draws[:, 1:], [len(names), 2 * len(names)], axis=1)
-    is_told = _count_apart(beliefs.space, starts, config) >= LEAST_APART
+    is_told = _count_apart(beliefs.space, trials, config) >= LEAST_APART
     lines = [
         _describe_line(beliefs, name, of_worth[:, row], of_alone[:, row], config, is_told=is_told)
         for row, name in enumerate(names)
@@ -72,10 +72,10 @@ def weigh_lines(
     )
 
 
-def _count_apart(space: Space, starts: Sequence[Start], config: Config) -> int:
+def _count_apart(space: Space, trials: Sequence[Trial], config: Config) -> int:
     """Count the trials with some of a configuration's changes and not all; of a single one, those with it."""
     changes, default = space.chosen(config), space.default()
-    told = [start.config for start in starts if start.counts and start.role in TOLD]
+    told = [trial.config for trial in trials if trial.counts and trial.role in TOLD]
     counts = [sum(_has(each, name, value, default) for name, value in changes.items()) for each in told]
     return sum(1 <= count < max(len(changes), 2) for count in counts)
 
@@ -162,11 +162,11 @@ def _describe_interactions(pairs: Sequence[tuple[str, str]], draws: Array) -> tu
     return tuple(sorted(found, key=lambda each: -abs(each.worth.log)))
 
 
-def add_mechanisms(lines: Sequence[Line], starts: Sequence[Start], default: Config) -> tuple[Line, ...]:
-    """Return the lines with the counters that moved with each, by all starts under the study's own load."""
-    counted = [start for start in starts if start.counts and start.role.is_under_study_load]
+def add_mechanisms(lines: Sequence[Line], trials: Sequence[Trial], default: Config) -> tuple[Line, ...]:
+    """Return the lines with the counters that moved with each, by all trials under the study's own load."""
+    counted = [trial for trial in trials if trial.counts and trial.role.is_under_study_load]
     has_line = {
-        line.parameter: [_has(start.config, line.parameter, line.value, default) for start in counted]
+        line.parameter: [_has(trial.config, line.parameter, line.value, default) for trial in counted]
         for line in lines
     }
     moved: Mapping[str, tuple[Mechanism, ...]] = attribute_mechanisms(counted, has_line) if lines else {}

@@ -17,12 +17,12 @@ LEAST_PAIRS = 3
 
 
 def plan_proof(expected: Worth, noise: Noise, *, windows: int, pair_s: float) -> Proof:
-    """Return how many fresh pairs would prove a gain, were it what all starts let expect.
+    """Return how many fresh pairs would prove a gain, were it what all trials let expect.
 
     Args:
         expected: the gain.
         noise: of the host.
-        windows: of a start of the pairs.
+        windows: of a trial of the pairs.
         pair_s: seconds that a pair takes; 0 when that is not known.
     """
     pairs = None

@@ -19,7 +19,7 @@ from tuner.explain.variation import (
     vary,
 )
 from tuner.ports import Config, Scalar
-from tuner.records import Start
+from tuner.records import Trial
 from tuner.space import Space
 from tuner.space.parameters import Parameter
 
@@ -58,11 +58,11 @@ class Response:
 
 
 def respond(
-    beliefs: Beliefs, starts: Sequence[Start], config: Config, asked: Mapping[str, Values]
+    beliefs: Beliefs, trials: Sequence[Trial], config: Config, asked: Mapping[str, Values]
 ) -> dict[str, Response]:
     """Return the responses of parameters around a configuration, by name; those that are off are left out."""
     space = beliefs.space
-    tried = [each.config for each in starts if each.counts and each.role in TOLD]
+    tried = [each.config for each in trials if each.counts and each.role in TOLD]
     default, changes = space.default(), space.chosen(config)
     fits = {
         name: [(value, varied) for value in values.every if (varied := vary(space, changes, name, value))]
@@ -101,12 +101,12 @@ def searched(space: Space) -> list[str]:
     return list(dict.fromkeys(dimension.parameter for dimension in space.dimensions))
 
 
-def respond_all(beliefs: Beliefs, starts: Sequence[Start], config: Config) -> dict[str, Response]:
+def respond_all(beliefs: Beliefs, trials: Sequence[Trial], config: Config) -> dict[str, Response]:
     """Return the responses of all parameters that are searched and can act, around a configuration."""
     space = beliefs.space
     known = {each.name: each for each in space.parameters}
     acting = [name for name in searched(space) if not why_it_cannot_act(space, config, known[name])]
-    return respond(beliefs, starts, config, {name: list_values(space, config, name) for name in acting})
+    return respond(beliefs, trials, config, {name: list_values(space, config, name) for name in acting})
 
 
 def describe_others(space: Space, config: Config, responses: Mapping[str, Response]) -> tuple[Other, ...]:

@@ -21,7 +21,7 @@ from tuner.explain.responses import (
 )
 from tuner.explain.variation import is_same, list_values
 from tuner.ports import Config, Scalar
-from tuner.records import Role, Start
+from tuner.records import Role, Trial
 from tuner.space import Space
 from tuner.space.problems import suggest
 from tuner.statistics.confirmation.paired_gain import Gain
@@ -30,7 +30,7 @@ from tuner.statistics.confirmation.paired_gain import Gain
 def describe_depth(
     space: Space,
     beliefs: Beliefs | None,
-    starts: Sequence[Start],
+    trials: Sequence[Trial],
     config: Config,
     name: str,
     found: Explanation,
@@ -44,10 +44,10 @@ def describe_depth(
     if name not in known:
         raise UsageError(f"--parameter: {space.name} has no parameter {name!r}. {suggest(name, known)}")
     parameter = known[name]
-    tried = [start.config[name] for start in starts if start.counts and name in start.config]
+    tried = [trial.config[name] for trial in trials if trial.counts and name in trial.config]
     values = list_values(space, config, name, tried)
     at_config, at_default = (
-        respond(beliefs, starts, around, {name: values}).get(name) if beliefs is not None else None
+        respond(beliefs, trials, around, {name: values}).get(name) if beliefs is not None else None
         for around in (config, space.default())
     )
     return Depth(
@@ -63,7 +63,7 @@ def describe_depth(
                 value=value,
                 at_winner=_worth_at(at_config, value),
                 at_default=_worth_at(at_default, value),
-                starts=sum(is_same(each, value) for each in tried),
+                trials=sum(is_same(each, value) for each in tried),
             )
             for value in values.every
         ),
@@ -86,7 +86,7 @@ USUAL_WINDOWS = 2
 
 def explain(
     space: Space,
-    starts: Sequence[Start],
+    trials: Sequence[Trial],
     config: Config | None,
     *,
     metric: str,
@@ -94,11 +94,11 @@ def explain(
     cost: str | None = None,
     seed: int = 0,
 ) -> Explanation:
-    """Explain a configuration by all starts of its study.
+    """Explain a configuration by all trials of its study.
 
     Args:
         space: of the study.
-        starts: all of them.
+        trials: all of them.
         config: the winner, else the best so far; None explains the default.
         metric: that the study maximizes, by name.
         gain: what the confirmation gave; None before it.
@@ -108,45 +108,45 @@ def explain(
     config = config or space.default()
     if not space.dimensions:
         return Explanation(metric=metric, refusal="The study searches no parameter.")
-    beliefs = Beliefs.of(space, starts, seed=seed)
+    beliefs = Beliefs.of(space, trials, seed=seed)
     if beliefs is None:
         return Explanation(metric=metric, refusal="The default has not been measured yet.")
-    found = _explain(beliefs, starts, config, metric, gain)
+    found = _explain(beliefs, trials, config, metric, gain)
     if gain is None:
-        found = replace(found, proof=_plan(beliefs, found, starts, config))
+        found = replace(found, proof=_plan(beliefs, found, trials, config))
     if cost is not None:
-        found = replace(found, beside=_explain_cost(space, starts, config, cost, seed))
+        found = replace(found, beside=_explain_cost(space, trials, config, cost, seed))
     return replace(found, is_confirmed=gain is not None)
 
 
 def _explain(
-    beliefs: Beliefs, starts: Sequence[Start], config: Config, metric: str, confirmed: Gain | None = None
+    beliefs: Beliefs, trials: Sequence[Trial], config: Config, metric: str, confirmed: Gain | None = None
 ) -> Explanation:
     space = beliefs.space
-    gain, lines, interactions = weigh_lines(beliefs, starts, config, confirmed)
-    responses = respond_all(beliefs, starts, config)
+    gain, lines, interactions = weigh_lines(beliefs, trials, config, confirmed)
+    responses = respond_all(beliefs, trials, config)
     others = describe_others(space, config, responses)
     return Explanation(
         metric=metric,
         gain=gain,
-        lines=add_mechanisms(lines, starts, space.default()),
+        lines=add_mechanisms(lines, trials, space.default()),
         others=others,
         tolerances=find_tolerances(responses, [line.parameter for line in lines], others),
         interactions=interactions,
-        starts=beliefs.starts,
+        trials=beliefs.trials,
     )
 
 
-def _plan(beliefs: Beliefs, found: Explanation, starts: Sequence[Start], config: Config) -> Proof | None:
+def _plan(beliefs: Beliefs, found: Explanation, trials: Sequence[Trial], config: Config) -> Proof | None:
     """Return what would prove the gain; None where nothing is changed, or too little was measured.
 
     Asked before the confirmation alone: afterwards its pairs say how many more would decide.
     """
-    controls = [each for each in starts if each.role is Role.CONTROL and each.counts]
-    is_measured = any(dict(each.config) == dict(config) for each in starts if each.counts)
+    controls = [each for each in trials if each.role is Role.CONTROL and each.counts]
+    is_measured = any(dict(each.config) == dict(config) for each in trials if each.counts)
     if found.gain is None or not found.lines or not is_measured or len(controls) < LEAST_TRIED:
         return None
-    of_pairs = [each for each in starts if each.role is Role.CONFIRM and each.counts]
+    of_pairs = [each for each in trials if each.role is Role.CONFIRM and each.counts]
     counted = of_pairs or controls
     windows = round(fmean(len(each.valid_windows) for each in counted)) if counted else USUAL_WINDOWS
     seconds = [each.timing.deploy_s + each.timing.load_s for each in counted]
@@ -154,16 +154,16 @@ def _plan(beliefs: Beliefs, found: Explanation, starts: Sequence[Start], config:
     return plan_proof(found.gain, noise, windows=windows, pair_s=2 * fmean(seconds) if seconds else 0.0)
 
 
-def _explain_cost(space: Space, starts: Sequence[Start], config: Config, cost: str, seed: int) -> Explanation:
-    seen = observe_costs(space, starts, cost)
+def _explain_cost(space: Space, trials: Sequence[Trial], config: Config, cost: str, seed: int) -> Explanation:
+    seen = observe_costs(space, trials, cost)
     if seen is None:
-        return Explanation(metric=cost, refusal=f"Too few starts of the default have {cost}.")
-    return _explain(Beliefs.about(space, seen, seed=seed), starts, config, cost)
+        return Explanation(metric=cost, refusal=f"Too few trials of the default have {cost}.")
+    return _explain(Beliefs.about(space, seen, seed=seed), trials, config, cost)
 
 
 def explain_parameter(
     space: Space,
-    starts: Sequence[Start],
+    trials: Sequence[Trial],
     config: Config | None,
     name: str,
     found: Explanation,
@@ -175,5 +175,5 @@ def explain_parameter(
     Raises:
         UsageError: the space has no such parameter.
     """
-    beliefs = Beliefs.of(space, starts, seed=seed)
-    return describe_depth(space, beliefs, starts, config or space.default(), name, found)
+    beliefs = Beliefs.of(space, trials, seed=seed)
+    return describe_depth(space, beliefs, trials, config or space.default(), name, found)

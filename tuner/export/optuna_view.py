@@ -1,6 +1,6 @@
 """A study as Optuna's own tools take it: a copy in memory, with the settings as parameters under their names.
 
-The study's storage has what tuner needs: whole starts, and a value in logarithms. People who look at a study
+The study's storage has what tuner needs: whole trials, and a value in logarithms. People who look at a study
 with tools that know Optuna's want parameters, named objectives and what is feasible, and nothing that they do
 there may reach the storage.
 """
@@ -22,7 +22,7 @@ from optuna.storages import InMemoryStorage
 from optuna.trial import FrozenTrial, TrialState, create_trial
 
 from tuner.ports import Scalar
-from tuner.records import Role, Start, State
+from tuner.records import Role, Trial, State
 from tuner.report.summary import Summary, gather_arm
 from tuner.report.terminal import headline
 from tuner.study.objective import METRICS, Constraint, slacks
@@ -37,11 +37,11 @@ STATES = {
 
 
 def copy_as_optuna(summary: Summary, constraints: Sequence[Constraint]) -> InMemoryStorage:
-    """Return a storage with one study, in which every start under the study's own load is a trial.
+    """Return a storage with one study, in which every trial under the study's own load is a trial.
 
     The first objective is the speedup, relative to the default at that time; the second of a study that has
-    one is the metric itself, in its own unit. A trial's user attributes say which start it is, what it was
-    for (role, arm, block) and what it gave. A start that is not compared, as it is invalid or a metric is
+    one is the metric itself, in its own unit. A trial's user attributes say which trial it is, what it was
+    for (role, arm, block) and what it gave. A trial that is not compared, as it is invalid or a metric is
     missing, is a failed trial.
     """
     storage = InMemoryStorage()
@@ -54,11 +54,11 @@ def copy_as_optuna(summary: Summary, constraints: Sequence[Constraint]) -> InMem
         study.set_metric_names([SPEEDUP, cost] if cost else [SPEEDUP])
     for key, value in _describe(summary).items():
         study.set_user_attr(key, value)
-    starts = [start for start in summary.starts if start.role.is_under_study_load]
-    laid_out = lay_out([start.config for start in starts])
-    controls = [start for start in starts if start.role is Role.CONTROL]
-    for start in starts:
-        study.add_trial(_as_trial(summary, start, laid_out, slacks(start, constraints, controls)))
+    trials = [trial for trial in summary.trials if trial.role.is_under_study_load]
+    laid_out = lay_out([trial.config for trial in trials])
+    controls = [trial for trial in trials if trial.role is Role.CONTROL]
+    for trial in trials:
+        study.add_trial(_as_stored(summary, trial, laid_out, slacks(trial, constraints, controls)))
     return storage
 
 
@@ -90,29 +90,29 @@ def _plain(value: Scalar) -> str:
     return ("on" if value else "off") if isinstance(value, bool) else str(value)
 
 
-def _as_trial(
-    summary: Summary, start: Start, laid_out: Mapping[str, BaseDistribution], slack: Mapping[str, float]
+def _as_stored(
+    summary: Summary, trial: Trial, laid_out: Mapping[str, BaseDistribution], slack: Mapping[str, float]
 ) -> FrozenTrial:
-    params = dict(_params(start, laid_out))
-    values = list(_values(summary, start))
-    state = STATES[start.state]
+    params = dict(_params(trial, laid_out))
+    values = list(_values(summary, trial))
+    state = STATES[trial.state]
     if state in {TrialState.COMPLETE, TrialState.PRUNED} and None in values:
         state = TrialState.FAIL
-    trial = create_trial(
+    stored = create_trial(
         state=state,
         values=[float(value) for value in values if value is not None]
         if state is TrialState.COMPLETE
         else None,
         params=params,
         distributions={name: laid_out[name] for name in params},
-        user_attrs={key: value for key, value in _attributes(summary, start) if value is not None},
+        user_attrs={key: value for key, value in _attributes(summary, trial) if value is not None},
         system_attrs={FEASIBILITY: list(slack.values())} if state is TrialState.COMPLETE else {},
     )
-    trial.datetime_start = _as_time(start.started_s)
+    stored.datetime_start = _as_time(trial.started_s)
     if state.is_finished():
-        ends = (window.started_s + window.duration_s for window in start.windows)
-        trial.datetime_complete = _as_time(max(ends, default=start.started_s))
-    return trial
+        ends = (window.started_s + window.duration_s for window in trial.windows)
+        stored.datetime_complete = _as_time(max(ends, default=trial.started_s))
+    return stored
 
 
 def _as_time(seconds: float) -> dt.datetime:
@@ -120,27 +120,27 @@ def _as_time(seconds: float) -> dt.datetime:
     return dt.datetime.fromtimestamp(seconds)  # noqa: DTZ006 - so are theirs
 
 
-def _params(start: Start, laid_out: Mapping[str, BaseDistribution]) -> Iterator[tuple[str, Any]]:
+def _params(trial: Trial, laid_out: Mapping[str, BaseDistribution]) -> Iterator[tuple[str, Any]]:
     for name, distribution in laid_out.items():
-        if name in start.config:
-            value = start.config[name]
+        if name in trial.config:
+            value = trial.config[name]
             yield name, _plain(value) if isinstance(distribution, CategoricalDistribution) else value
 
 
-def _values(summary: Summary, start: Start) -> Iterator[float | None]:
-    speedup = summary.speedups.get(start.number)
+def _values(summary: Summary, trial: Trial) -> Iterator[float | None]:
+    speedup = summary.speedups.get(trial.number)
     yield None if speedup is None else speedup.ratio
     if summary.cost:
-        yield METRICS[summary.cost](start)
+        yield METRICS[summary.cost](trial)
 
 
-def _attributes(summary: Summary, start: Start) -> Iterator[tuple[str, Any]]:
-    arm = gather_arm(start.config, [start])
-    speedup = summary.speedups.get(start.number)
-    yield from (("start", start.number), ("role", start.role.value), ("arm", start.arm or None))
-    yield from (("block", start.block), ("ended", start.state.value))
+def _attributes(summary: Summary, trial: Trial) -> Iterator[tuple[str, Any]]:
+    arm = gather_arm(trial.config, [trial])
+    speedup = summary.speedups.get(trial.number)
+    yield from (("trial", trial.number), ("role", trial.role.value), ("arm", trial.arm or None))
+    yield from (("block", trial.block), ("ended", trial.state.value))
     yield "speedup interval", None if speedup is None else [round(end, 4) for end in speedup.interval()]
     if arm.requests:
         yield from (("goodput_rps", round(arm.goodput_rps)), ("failures", arm.failures))
         yield "latency_p99_ms", arm.latency_p99_ms
-    yield "failure", None if start.failure is None else start.failure.reason
+    yield "failure", None if trial.failure is None else trial.failure.reason

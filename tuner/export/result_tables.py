@@ -1,9 +1,9 @@
-"""The result of a study as Markdown for a pull request, and all its starts as CSV for a spreadsheet."""
+"""The result of a study as Markdown for a pull request, and all its trials as CSV for a spreadsheet."""
 
 from collections.abc import Iterator
 
 from tuner.export.provenance import describe_origin
-from tuner.records import Start
+from tuner.records import Trial
 from tuner.report.rows import arm_rows, change_rows
 from tuner.report.summary import Summary, gather_arm
 from tuner.report.tables import (
@@ -16,7 +16,7 @@ from tuner.report.tables import (
 )
 from tuner.report.terminal import headline
 
-OF_START = (
+OF_TRIAL = (
     "number", "role", "state", "arm", "block", "speedup", "low", "high", "goodput_rps", "latency_p99_ms",
     "failures", "requests", "failed",
 )  # fmt: skip
@@ -37,20 +37,20 @@ def result_as_markdown(summary: Summary) -> str:
     )
 
 
-def starts_as_csv(summary: Summary) -> str:
-    """Return a line for each start, with what it gave and all its settings."""
-    settings = list(dict.fromkeys(name for start in summary.starts for name in start.config))
+def trials_as_csv(summary: Summary) -> str:
+    """Return a line for each trial, with what it gave and all its settings."""
+    settings = list(dict.fromkeys(name for trial in summary.trials for name in trial.config))
     rows = (
-        (*_describe(summary, start), *(plain(start.config.get(name)) for name in settings))
-        for start in summary.starts
+        (*_describe(summary, trial), *(plain(trial.config.get(name)) for name in settings))
+        for trial in summary.trials
     )
-    return write_csv((*OF_START, *settings), rows)
+    return write_csv((*OF_TRIAL, *settings), rows)
 
 
-def _describe(summary: Summary, start: Start) -> Iterator[object]:
-    arm = gather_arm(start.config, [start])
-    speedup = summary.speedups.get(start.number)
-    yield from (start.number, start.role.value, start.state.value, start.arm, start.block)
+def _describe(summary: Summary, trial: Trial) -> Iterator[object]:
+    arm = gather_arm(trial.config, [trial])
+    speedup = summary.speedups.get(trial.number)
+    yield from (trial.number, trial.role.value, trial.state.value, trial.arm, trial.block)
     yield from (None, None, None) if speedup is None else (speedup.ratio, *speedup.interval())
     yield from (arm.goodput_rps if arm.requests else None, arm.latency_p99_ms, arm.failures, arm.requests)
-    yield None if start.failure is None else start.failure.kind
+    yield None if trial.failure is None else trial.failure.kind

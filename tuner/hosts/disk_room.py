@@ -20,7 +20,7 @@ LEAST_ALLOWED_BYTES = 1024 * MIB
 ALLOWED_SHARE = 0.1
 """Of the room at the beginning: so much a session may write there, unless its study says how much."""
 STARTS_AHEAD = 2
-"""One start may write twice what those before it wrote: faster settings, a stage with longer loads."""
+"""One trial may write twice what those before it wrote: faster settings, a stage with longer loads."""
 USUALLY_WRITTEN = tuple(PurePosixPath(path) for path in ("/var/log", "/var/lib", "/var/cache", "/tmp"))  # noqa: S108 - asked for its size only
 
 
@@ -46,17 +46,17 @@ class Disk:
 
 @dataclass(kw_only=True)
 class DiskRoom:
-    """The disks that a load may fill, from one start to the next."""
+    """The disks that a load may fill, from one trial to the next."""
 
     host_name: str
     directories: tuple[PurePosixPath, ...]
     allowed_mib: int | None = None
     """What a session may write to one disk; None for a share of the room that it finds."""
     _allowed: dict[str, int] = field(default_factory=dict, init=False)
-    """By mount point; what is left of it falls with each start."""
+    """By mount point; what is left of it falls with each trial."""
     _free_bytes: dict[str, int] = field(default_factory=dict, init=False)
     _most_written: dict[str, int] = field(default_factory=dict, init=False)
-    """By one start so far, in bytes, by mount point."""
+    """By one trial so far, in bytes, by mount point."""
 
     @classmethod
     def of(cls, host_name: str, logs: Iterable[PurePosixPath], allowed_mib: int | None = None) -> "DiskRoom":
@@ -70,9 +70,9 @@ class DiskRoom:
         return Command(argv=("df", "-Pk", "--", *map(str, self.directories)), may_fail=True)
 
     def look(self, shown: Completed) -> None:
-        """Read what the command printed before a start.
+        """Read what the command printed before a trial.
 
-        Raises TargetError while there is still room: the next starts would fill a disk, or the session has
+        Raises TargetError while there is still room: the next trials would fill a disk, or the session has
         written what it may.
         """
         for mount_point, disk in read_disks(shown).items():
@@ -103,7 +103,7 @@ class DiskRoom:
             least = _mib(disk.reserve_bytes)
             return f"{where}, and a server under load writes logs. Make room: {least} at least."
         return (
-            f"{where}, and one start under load wrote {_mib(written)} there, as access logs do: stopped "
+            f"{where}, and one trial under load wrote {_mib(written)} there, as access logs do: stopped "
             "before it is full. Make room (`logrotate --force /etc/logrotate.conf`), or log elsewhere or "
             "not at all while tuning; then run the same command again."
         )

@@ -7,10 +7,10 @@ from typing import Any
 
 from tuner.deploy.deployment import Deployment, Target
 from tuner.measure.gates import RetryBudget
-from tuner.measure.start import NO_JUDGES, measure_start
+from tuner.measure.trial import NO_JUDGES, measure_trial
 from tuner.measure.window import Load, run_window, send_beside
 from tuner.ports import Config
-from tuner.records import GENERATOR_BUSY, Metric, Role, Start, State, Timing, Window
+from tuner.records import GENERATOR_BUSY, Metric, Role, Trial, State, Timing, Window
 from tuner.statistics.bottleneck import Bottleneck, find_bottleneck
 from tuner.statistics.noise import Noise, detectable_gain, estimate_noise, half_width, size_pairs
 from tuner.study.presets import Plan
@@ -29,7 +29,7 @@ class Calibration:
     """What the calibration saw."""
 
     noise: Noise
-    starts: int
+    trials: int
     pairs: int
     windows: int
     provable_gain: float
@@ -37,7 +37,7 @@ class Calibration:
     half_width: float
     """Half the width of its 95 % interval, the same way."""
     bottleneck: Bottleneck
-    """How busy server and generator were, in the starts of the default."""
+    """How busy server and generator were, in the trials of the default."""
     generator_cpu: float
     """Share of its CPUs that one generator used."""
     second_generator: float
@@ -49,7 +49,7 @@ class Calibration:
 
     def lines(self) -> list[str]:
         """Return the result in a few lines, what can be proved first."""
-        sigma_w, sigma_b = 100 * self.noise.sigma_window, 100 * self.noise.sigma_start
+        sigma_w, sigma_b = 100 * self.noise.sigma_window, 100 * self.noise.sigma_trial
         drift = 100 * (self.noise.drift_per_s * 60) ** 0.5
         curve = ", ".join(f"{count}: {rate:,.0f}" for count, rate in self.by_connections.items())
         return [
@@ -59,8 +59,8 @@ class Calibration:
                 f"{self._advice()}"
             ),
             (
-                f"           {sigma_w:.1f} % within a start, {sigma_b:.1f} % between starts, "
-                f"{drift:.1f} % drift in a minute ({self.starts} starts)"
+                f"           {sigma_w:.1f} % within a trial, {sigma_b:.1f} % between trials, "
+                f"{drift:.1f} % drift in a minute ({self.trials} trials)"
             ),
             (
                 f"generator  {self.bottleneck}; two generators get {self.second_generator:.2f}× of one: "
@@ -89,7 +89,7 @@ class Calibration:
         """Return the same for scripts."""
         return {
             "sigma_window": self.noise.sigma_window,
-            "sigma_start": self.noise.sigma_start,
+            "sigma_trial": self.noise.sigma_trial,
             "drift_per_s": self.noise.drift_per_s,
             "provable_gain": self.provable_gain,
             "pairs": self.pairs,
@@ -106,18 +106,18 @@ class Calibration:
 def calibrate(
     target: Target, default: Config, load: Load, plan: Plan, tell: Callable[[int, int], None]
 ) -> Calibration:
-    """Measure the noise and the generator with starts of the default.
+    """Measure the noise and the generator with trials of the default.
 
     Raises:
         TrialFailed: the default itself cannot be measured.
     """
     full = replace(plan, windows=(3, 3))
-    starts = []
-    for number in range(plan.calibration_starts):
-        tell(number, plan.calibration_starts)
-        starts.append(_control(target, default, load, full, number))
-    noise = estimate_noise(starts)
-    pairs, windows = size_confirmation(noise, plan, _deploy_s(starts))
+    trials = []
+    for number in range(plan.calibration_trials):
+        tell(number, plan.calibration_trials)
+        trials.append(_control(target, default, load, full, number))
+    noise = estimate_noise(trials)
+    pairs, windows = size_confirmation(noise, plan, _deploy_s(trials))
     with target.deploy(default) as deployment:
         run_window(deployment, load, 1.0)
         single, double = _compare_generators(deployment, load)
@@ -125,8 +125,8 @@ def calibrate(
     best = max(by_connections.values())
     return Calibration(
         noise=noise,
-        bottleneck=find_bottleneck([window for start in starts for window in start.valid_windows]),
-        starts=len(starts),
+        bottleneck=find_bottleneck([window for trial in trials for window in trial.valid_windows]),
+        trials=len(trials),
         pairs=pairs,
         windows=windows,
         provable_gain=detectable_gain(noise, pairs=pairs, windows=windows),
@@ -149,24 +149,24 @@ def size_confirmation(
     if not plan.confirm_s:
         return plan.pairs, plan.windows[1]
     pairs, windows = size_pairs(
-        noise, seconds=available_s, start_cost_s=deploy_s + plan.warmup_s, window_s=plan.window_s
+        noise, seconds=available_s, trial_cost_s=deploy_s + plan.warmup_s, window_s=plan.window_s
     )
     return (pairs, windows) if pairs >= plan.pairs else (plan.pairs, plan.windows[0])
 
 
-def _control(target: Target, default: Config, load: Load, plan: Plan, number: int) -> Start:
+def _control(target: Target, default: Config, load: Load, plan: Plan, number: int) -> Trial:
     windows: list[Window] = []
     began_s = time.time()
     with target.deploy(default) as deployment:
-        measure_start(deployment, load, plan, NO_JUDGES, RetryBudget(), windows.append)
-    return Start(
+        measure_trial(deployment, load, plan, NO_JUDGES, RetryBudget(), windows.append)
+    return Trial(
         number=number, role=Role.CONTROL, config=default, state=State.COMPLETE, started_s=began_s,
         windows=tuple(windows), timing=Timing(deploy_s=deployment.duration_s),
     )  # fmt: skip
 
 
-def _deploy_s(starts: list[Start]) -> float:
-    return sum(start.timing.deploy_s for start in starts) / len(starts)
+def _deploy_s(trials: list[Trial]) -> float:
+    return sum(trial.timing.deploy_s for trial in trials) / len(trials)
 
 
 def _compare_generators(deployment: Deployment, load: Load) -> tuple[Window, float]:

@@ -13,7 +13,7 @@ from tuner.deploy.sandbox import SandboxDeployment
 from tuner.errors import TargetError, UsageError
 from tuner.hosts.connection_room import DEFAULT_PORTS
 from tuner.measure.gates import RetryBudget
-from tuner.measure.start import Outcome
+from tuner.measure.trial import Outcome
 from tuner.measure.window import Load, example_workload, run_window
 from tuner.ports import HTTP1, FileState, LoadShape, Process
 from tuner.records import Situation, Window
@@ -114,7 +114,7 @@ def measure_situations(
     Raises:
         Crashed: the server ended by itself.
     """
-    retries.begin_start()
+    retries.begin_trial()
     usual_rps = run_window(deployment, load, WARM_UP_S).goodput_rps
     for situation in situations:
         measured, other = _in_situation(deployment, load, situation)

@@ -42,7 +42,7 @@ class Load:
     name: str = ""
     """Of several loads."""
     beside: tuple["Load", ...] = ()
-    """The others of several loads, which every start is measured under as well."""
+    """The others of several loads, which every trial is measured under as well."""
 
     @classmethod
     def prepare(cls, generator: LoadGenerator, shape: LoadShape, target: Host) -> "Load":

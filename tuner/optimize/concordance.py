@@ -1,10 +1,10 @@
-"""Whether an earlier study's ranking agrees with the starts of the new one, by pairs of configurations.
+"""Whether an earlier study's ranking agrees with the trials of the new one, by pairs of configurations.
 
 After Feurer, Letham & Bakshy 2018 (Scalable meta-learning for Bayesian optimization using ranking-weighted
 Gaussian process ensembles, arXiv 1802.02219): an earlier study helps when it ranks configurations as the new
 one does, whatever the heights of both, and how well it ranks is drawn from what the noise leaves open. They
 weigh each model by how likely it ranks best of all; here the question is whether it ranks better than a coin,
-since the new study's own model alone decides what a start is worth.
+since the new study's own model alone decides what a trial is worth.
 """
 
 from collections.abc import Sequence

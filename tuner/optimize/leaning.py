@@ -17,7 +17,7 @@ HINTED_WEIGHT = 2.0
 
 HINT_PRICES = 5.0
 """What a right hint is expected to bring before anything was measured, in prices of a line. What is worth so
-little drowns in the noise of a few starts: without it, settings of right hints were tried and dropped again,
+little drowns in the noise of a few trials: without it, settings of right hints were tried and dropped again,
 which cost 0.04 of log goodput a study on 46 drawn servers."""
 FAR = 0.75
 """Share of the way to the end of its range that a number goes where a hint names only a direction: beyond

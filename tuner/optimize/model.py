@@ -216,7 +216,7 @@ def fit(dimensions: Sequence[Dimension], observations: Sequence[Observation]) ->
 
     Args:
         dimensions: of the space.
-        observations: of every start so far; at least one has a speedup.
+        observations: of every trial so far; at least one has a speedup.
     """
     space = {name: each for name, each in shared(dimensions).items() if not each.single()}
     trials = [
@@ -235,7 +235,7 @@ def predict(
 
     Args:
         dimensions: of the space.
-        observations: of every start so far; at least one has a speedup.
+        observations: of every trial so far; at least one has a speedup.
         points: values by dimension name.
     """
     encoding, model = fit(dimensions, observations)

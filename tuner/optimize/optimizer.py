@@ -17,9 +17,9 @@ Point = Mapping[str, Scalar]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Observation:
-    """What one start says about one point.
+    """What one trial says about one point.
 
-    `log_ratio` is None when the start gave no measurement; then only `constraints` speak.
+    `log_ratio` is None when the trial gave no measurement; then only `constraints` speak.
     Constraints carry Optuna's sign: slack ≤ 0 is feasible.
     """
 
@@ -63,7 +63,7 @@ class Earlier:
 class Optimizer(Protocol):
     """Chooses the next point to try.
 
-    It keeps no state between calls: a control start revises the speedup of every earlier start, so the
+    It keeps no state between calls: a control trial revises the speedup of every earlier trial, so the
     whole history is handed over each time, and a resumed study suggests what an uninterrupted one would.
     """
 
@@ -79,7 +79,7 @@ class Optimizer(Protocol):
 
         Args:
             dimensions: of the space.
-            observations: of every start so far, the default's among them.
+            observations: of every trial so far, the default's among them.
             seed: of the study.
             refused: how many suggestions after these observations could not be used.
         """

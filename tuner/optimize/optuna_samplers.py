@@ -35,7 +35,7 @@ PRICE = 0.01
 """Log points that each changed coordinate has to bring: one more line to read and to maintain."""
 SPARSE_TRIALS = 6
 """Observations before the model is asked. Beside a default that is known, four are no better: regret after
-10/20/30/40 starts on recorded surfaces (16 seeds) .20/.16/.13/.12 with either."""
+10/20/30/40 trials on recorded surfaces (16 seeds) .20/.16/.13/.12 with either."""
 LEAST_WEIGHT = 0.1
 """Of an earlier study whose best configuration is tried."""
 STARTUP_TRIALS = 10
@@ -86,7 +86,7 @@ class NoisyGp:
             values = values_of(seen, len(wanted))
             if seen.is_pending:
                 study.add(tell_pending(seen, free))
-            # Told without all of its values, a start that was measured would count as a failed one.
+            # Told without all of its values, a trial that was measured would count as a failed one.
             elif values is not None or seen.log_ratio is None:
                 known, trial = next(iter(told[len(self._told) :]), (None, None))
                 if trial is None or known != seen:
@@ -204,7 +204,7 @@ def _snap(value: Scalar, distribution: BaseDistribution) -> Scalar:
 class Foreign:
     """Tells a sampler the whole history and asks it once.
 
-    A start without a measurement is told as the worst value so far, with the constraint that it broke:
+    A trial without a measurement is told as the worst value so far, with the constraint that it broke:
     Optuna's samplers learn nothing from a failed trial.
     """
 
@@ -247,7 +247,7 @@ class AskedAgain(Foreign):
     """Asks a sampler for every point of the history again before it is asked for the next.
 
     For samplers that follow what they suggested themselves: the place in a sequence, marks on their trials.
-    What one suggestion takes grows with the history: after 60 starts 60 times as long as a sampler needs.
+    What one suggestion takes grows with the history: after 60 trials 60 times as long as a sampler needs.
     """
 
     def _ask(self, space: Space, observations: Sequence[Observation], seed: int, refused: int) -> Point:

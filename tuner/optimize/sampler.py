@@ -27,11 +27,11 @@ if TYPE_CHECKING:
 
 SEEN = (TrialState.COMPLETE, TrialState.PRUNED, TrialState.FAIL, TrialState.RUNNING)
 STARTUP_TRIALS = 4
-"""Regret after 10/15/20 starts on recorded and made surfaces (80 seeds): .261/.207/.179; with 6
+"""Regret after 10/15/20 trials on recorded and made surfaces (80 seeds): .261/.207/.179; with 6
 .270/.218/.186; with 2 and 3 as with 4."""
 EXPLORE_EVERY = 10
 """Every so many trials one goes where least is known, whatever it promises, should the model be wrong. Regret
-after 20 starts (recorded and made surfaces, 80 seeds) .181, with uniform draws .184, with changes of the best
+after 20 trials (recorded and made surfaces, 80 seeds) .181, with uniform draws .184, with changes of the best
 .181."""
 REPEAT_EVERY = 5
 """Every so many trials one may be measured again. Asked every time, the search stays with what it knows: it

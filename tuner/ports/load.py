@@ -62,7 +62,7 @@ class RequestKind:
     body_bytes: int | None = None
     """Length of the correct body; None accepts any."""
     sha256: str = ""
-    """Checksum of the correct body; empty accepts any. Looked at once in each start, not under load."""
+    """Checksum of the correct body; empty accepts any. Looked at once in each trial, not under load."""
     body: Body = ANY_BODY
     weight: float = 1.0
     """Its share of the mix, relative to the others."""
@@ -108,7 +108,7 @@ class Workload(LoadShape):
     body_bytes: int | None = None
     """Length of the correct body; None accepts any."""
     response_bytes: int | None = None
-    """Bytes of one whole correct response, header included, as probed in this start."""
+    """Bytes of one whole correct response, header included, as probed in this trial."""
     response_s: float = 0.0
     """How long a response usually takes, where that is long; 0 where it is not known."""
     timeout_s: float | None = None

@@ -1,4 +1,4 @@
-"""Records of a study: windows, starts and what they were measured for.
+"""Records of a study: windows, trials and what they were measured for.
 
 Everything in a report is recomputed from these; study/storage.py keeps them, nothing else does.
 """
@@ -17,7 +17,7 @@ GENERATOR_BUSY = 0.90
 
 
 class Role(StrEnum):
-    """Why a start was made."""
+    """Why a trial was made."""
 
     CONTROL = "control"
     SEARCH = "search"
@@ -30,7 +30,7 @@ class Role(StrEnum):
     OTHER_LOADS = "other loads"
     """Under loads that nothing was tuned on, one situation after the other."""
     SWEEP = "sweep"
-    """With one parameter at a value whose response is measured; kept apart from the study's own starts."""
+    """With one parameter at a value whose response is measured; kept apart from the study's own trials."""
     CONTEST = "contest"
     """Against configurations of its own or of other studies; kept apart, too."""
     CURVE = "curve"
@@ -51,7 +51,7 @@ class Metric(StrEnum):
 
 
 class State(StrEnum):
-    """How a start ended."""
+    """How a trial ended."""
 
     RUNNING = "running"
     COMPLETE = "complete"
@@ -199,7 +199,7 @@ class Window:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timing:
-    """Where the seconds of one start went."""
+    """Where the seconds of one trial went."""
 
     suggest_s: float = 0.0
     """Choosing the configuration."""
@@ -213,7 +213,7 @@ class Timing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failure:
-    """Why a start gave no measurement."""
+    """Why a trial gave no measurement."""
 
     kind: str
     """Class of the failure, as errors.TrialFailed.kind names it."""
@@ -222,8 +222,8 @@ class Failure:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Start:
-    """One fresh start of the server with one configuration: the replicate of all statistics."""
+class Trial:
+    """One fresh start of the server with one configuration, measured: the replicate of all statistics."""
 
     number: int
     """Number of the trial, from 0."""
@@ -289,19 +289,19 @@ def _center(logs: Sequence[float]) -> float | None:
     return median(logs)
 
 
-def measured_by(start: Start, metric: Metric) -> Start:
-    """Return a start whose windows are judged by another metric."""
-    return replace(start, windows=tuple(replace(window, metric=metric) for window in start.windows))
+def measured_by(trial: Trial, metric: Metric) -> Trial:
+    """Return a trial whose windows are judged by another metric."""
+    return replace(trial, windows=tuple(replace(window, metric=metric) for window in trial.windows))
 
 
-def under_load(start: Start, name: str) -> Start:
-    """Return what a start gave under one of several loads, in those windows that count."""
-    return replace(start, windows=tuple(window.parts[name] for window in start.valid_windows if window.parts))
+def under_load(trial: Trial, name: str) -> Trial:
+    """Return what a trial gave under one of several loads, in those windows that count."""
+    return replace(trial, windows=tuple(window.parts[name] for window in trial.valid_windows if window.parts))
 
 
-def name_loads(starts: Sequence[Start]) -> tuple[str, ...]:
+def name_loads(trials: Sequence[Trial]) -> tuple[str, ...]:
     """Return the names of the loads of a study with several of them; none for one load."""
-    parts = (window.parts for start in starts for window in start.windows if window.parts)
+    parts = (window.parts for trial in trials for window in trial.windows if window.parts)
     return tuple(next(parts, {}))
 
 

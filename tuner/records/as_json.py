@@ -1,24 +1,24 @@
-"""Records as JSON and back: the one form in which windows and starts are kept."""
+"""Records as JSON and back: the one form in which windows and trials are kept."""
 
 from collections.abc import Mapping
 from typing import Any
 
 from pydantic import TypeAdapter
 
-from tuner.records import Start, State, Window
+from tuner.records import Trial, State, Window
 
 Json = dict[str, Any]
 WINDOW = "window:"
 END = "end"
 OPENING = frozenset({"role", "config", "started_s", "arm", "block", "session"})
-"""What is known of a start before it is made."""
+"""What is known of a trial before it is made."""
 MAKERS = frozenset({"host"})
 """Where it is made, likewise; left out in a study of one host."""
 ENDING = frozenset({"state", "failure", "steady", "timing"})
-"""What is known of a start only when it has ended."""
+"""What is known of a trial only when it has ended."""
 MOST_DEPTH, MOST_NUMBER = 16, 2**63
 _WINDOWS = TypeAdapter(Window)
-_STARTS = TypeAdapter(Start)
+_TRIALS = TypeAdapter(Trial)
 
 
 def window_to_json(window: Window) -> Json:
@@ -36,24 +36,24 @@ def window_from_json(data: Mapping[str, Any]) -> Window:
     return _WINDOWS.validate_python({"failures": {}, **data, "parts": parts})
 
 
-def opening_to_json(start: Start) -> Json:
-    """Return what is known of a start before it is made, as JSON values."""
-    makers = {key for key in MAKERS if getattr(start, key)}
-    return dict(_STARTS.dump_python(start, mode="json", include=set(OPENING | makers)))
+def opening_to_json(trial: Trial) -> Json:
+    """Return what is known of a trial before it is made, as JSON values."""
+    makers = {key for key in MAKERS if getattr(trial, key)}
+    return dict(_TRIALS.dump_python(trial, mode="json", include=set(OPENING | makers)))
 
 
-def ending_to_json(start: Start) -> Json:
-    """Return what is known of a start only when it has ended, as JSON values."""
-    return dict(_STARTS.dump_python(start, mode="json", include=set(ENDING)))
+def ending_to_json(trial: Trial) -> Json:
+    """Return what is known of a trial only when it has ended, as JSON values."""
+    return dict(_TRIALS.dump_python(trial, mode="json", include=set(ENDING)))
 
 
-def is_start(data: Mapping[str, Any]) -> bool:
-    """Return whether these attributes are of a start: other programs may add trials of their own."""
+def is_trial(data: Mapping[str, Any]) -> bool:
+    """Return whether tuner wrote these attributes: other programs may add trials of their own."""
     return "role" in data
 
 
-def start_from_json(data: Mapping[str, Any], *, number: int, has_ended: bool) -> Start:
-    """Read a start from its opening, its windows under `window_key` and its end under `END`.
+def trial_from_json(data: Mapping[str, Any], *, number: int, has_ended: bool) -> Trial:
+    """Read a trial from its opening, its windows under `window_key` and its end under `END`.
 
     Raises:
         ValueError: it holds what no tuner writes.
@@ -63,11 +63,11 @@ def start_from_json(data: Mapping[str, Any], *, number: int, has_ended: bool) ->
     opening = {key: data[key] for key in (*OPENING, *(MAKERS & data.keys()))}
     ending = data[END] if has_ended else {"state": State.RUNNING}
     windows = tuple(window_from_json(data[key]) for key in sorted(data) if key.startswith(WINDOW))
-    return _STARTS.validate_python({**opening, **ending, "number": number, "windows": windows})
+    return _TRIALS.validate_python({**opening, **ending, "number": number, "windows": windows})
 
 
 def window_key(index: int) -> str:
-    """Return the key of a start's window; keys sort by index."""
+    """Return the key of a trial's window; keys sort by index."""
     return f"{WINDOW}{index:03d}"
 
 

@@ -50,5 +50,5 @@ class Hosts:
     """The hosts for which a winner is to hold, and what counts of its gains there."""
 
     names: tuple[str, ...]
-    """As starts name the host on which they were made; at least two."""
+    """As trials name the host on which they were made; at least two."""
     across: AcrossHosts

@@ -23,7 +23,7 @@ def conclude(space: "Space", found: Explanation, reason: str = "") -> Explanatio
         found: what is explained.
         reason: why nothing is proven; empty when something is.
     """
-    proof = found.proof and replace(found.proof, sentence=say_proof(found.proof, found.starts))
+    proof = found.proof and replace(found.proof, sentence=say_proof(found.proof, found.trials))
     said = [*_say_lines(space, found.lines, found.gain)]
     is_gain = found.gain is not None and found.gain.ratio > 1
     said += [_say_tolerance(space, each) for each in found.tolerances if is_gain]
@@ -38,9 +38,9 @@ def conclude(space: "Space", found: Explanation, reason: str = "") -> Explanatio
     return replace(found, conclusions=tuple(said), proof=proof)
 
 
-def say_proof(proof: Proof, starts: int) -> str:
+def say_proof(proof: Proof, trials: int) -> str:
     """Write what would prove a gain."""
-    expected = f"All {starts} starts together let expect {say_estimate(proof.expected)} of the default"
+    expected = f"All {trials} trials together let expect {say_estimate(proof.expected)} of the default"
     noise = f"a pair on this host scatters by {say_percent(proof.noise, 0)}"
     if proof.pairs is None:
         return (

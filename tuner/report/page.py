@@ -45,7 +45,7 @@ def render_report(summary: "Summary", sweeps: "Sequence[Sweep]" = (), curves: "S
     """Render the page, with the study's sweeps and load curves. What draws is imported here alone."""
     from tuner.report.curve.page import show_curve
     from tuner.report.figures.setting_figures import draw_slices
-    from tuner.report.figures.start_figures import describe_starts
+    from tuner.report.figures.trial_figures import describe_trials
     from tuner.report.sweep.page import draw_figure
 
     age = summary.gain.age if summary.gain is not None else None
@@ -53,10 +53,10 @@ def render_report(summary: "Summary", sweeps: "Sequence[Sweep]" = (), curves: "S
         "page.html.j2",
         summary=summary, headline=describe_verdict(summary), found=summary.explanation,
         age=describe_age(age, summary.side), trends=describe_trends(age, summary.side),
-        figures=draw_figures(summary), slices=draw_slices(summary), counts=count_starts(summary),
+        figures=draw_figures(summary), slices=draw_slices(summary), counts=count_trials(summary),
         sweeps=[(sweep, draw_figure(sweep)) for sweep in sweeps],
         curves=[show_curve(curve, f"curve{number}") for number, curve in enumerate(curves)],
-        tips=embed(describe_starts(summary)), limit=describe_limit(summary),
+        tips=embed(describe_trials(summary)), limit=describe_limit(summary),
         rates=describe_rates(summary.default, summary.winner, is_fixed=summary.latency is not None),
         tail=describe_tail(summary),
         growth=describe_growth(summary),
@@ -72,7 +72,7 @@ def describe_verdict(summary: "Summary") -> Headline:
             tone="good", figure=say_gain(gain),
             text=f"{capitalize(say_metric(gain.metric))} with the winner relative to the default"
             f"{_say_across(summary)}, with the "
-            f"{say_percent(1 - gain.alpha)} interval, from pairs of fresh starts that the search never saw.",
+            f"{say_percent(1 - gain.alpha)} interval, from pairs of fresh trials that the search never saw.",
         )  # fmt: skip
     if gain is not None and gain.is_proven:
         return Headline(
@@ -124,7 +124,7 @@ def describe_age(age: "Age | None", side: str = "winner") -> str:
 
 
 def describe_trends(age: "Age | None", side: str = "winner") -> str:
-    """Return what changes between the youngest windows and the oldest; empty when no start has two."""
+    """Return what changes between the youngest windows and the oldest; empty when no trial has two."""
     if age is None:
         return ""
     sides = (("default", age.default), (side, age.winner), ("their ratio", age.ratio))
@@ -142,23 +142,23 @@ def _say_end(summary: "Summary") -> str:
 def draw_figures(summary: "Summary") -> "dict[str, Chart | BarChart | None]":
     """Draw every figure for which there is something to show; the others are None."""
     from tuner.report.explanation.figures import draw_costs, draw_others, draw_worths
-    from tuner.report.figures import setting_figures, start_figures
+    from tuner.report.figures import setting_figures, trial_figures
 
     found, space = summary.explanation, summary.space
     return {
         "worths": draw_worths(space, found) if found else None,
         "others": draw_others(space, found) if found else None,
         "costs": draw_costs(space, found) if found else None,
-        "pairs": start_figures.draw_pairs(summary),
-        "timeline": start_figures.draw_timeline(summary),
-        "front": start_figures.draw_front(summary),
+        "pairs": trial_figures.draw_pairs(summary),
+        "timeline": trial_figures.draw_timeline(summary),
+        "front": trial_figures.draw_front(summary),
         "parallel": setting_figures.draw_parallel(summary),
     }
 
 
-def count_starts(summary: "Summary") -> list[Row]:
-    """Count starts by role (rows) and state (columns of the page's table)."""
-    counts = Counter((start.role, start.state) for start in summary.starts)
+def count_trials(summary: "Summary") -> list[Row]:
+    """Count trials by role (rows) and state (columns of the page's table)."""
+    counts = Counter((trial.role, trial.state) for trial in summary.trials)
     return [
         (role.value, *(str(counts[role, state]) for state in STATES))
         for role in Role

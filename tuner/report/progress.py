@@ -1,4 +1,4 @@
-"""Live progress: a few redrawn lines on a terminal, one line per start anywhere else."""
+"""Live progress: a few redrawn lines on a terminal, one line per trial anywhere else."""
 
 import math
 from collections import deque
@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from tuner.campaign.progress import Changes, Leader, Progress
-from tuner.records import Blame, Role, Start, State
+from tuner.records import Blame, Role, Trial, State
 from tuner.report.wording import (
     make_printable,
     say_duration,
@@ -30,18 +30,18 @@ if TYPE_CHECKING:
 NOTES_SHOWN = 4
 CHANGES_SHOWN = 6
 P99 = 0.99
-STARTS_SHOWN = 48
+TRIALS_SHOWN = 48
 """In the sparkline, the last ones."""
 BARS, ASCII_BARS = "▁▂▃▄▅▆▇█", "._-=+*#@"
 NOT_MEASURED = "x"
-"""In place of the bar of a start that gave no measurement."""
+"""In place of the bar of a trial that gave no measurement."""
 
 
 @contextmanager
 def open_progress(console: Console, *, verbose: bool = False) -> Iterator[Progress]:
-    """Open the live display where lines can be redrawn, else one line per start.
+    """Open the live display where lines can be redrawn, else one line per trial.
 
-    The console should stand for stderr. Verbose, there are lines everywhere, and below each start what its
+    The console should stand for stderr. Verbose, there are lines everywhere, and below each trial what its
     windows gave or why it failed.
     """
     if verbose or not console.is_interactive:
@@ -67,7 +67,7 @@ class LiveProgress:
         self._left_s: float | None = None
         self._now = Text("")
         self._last = Text("")
-        self._speedups: deque[float | None] = deque(maxlen=STARTS_SHOWN)
+        self._speedups: deque[float | None] = deque(maxlen=TRIALS_SHOWN)
         self._leaders: Sequence[Leader] = ()
         self._notes: deque[str] = deque(maxlen=NOTES_SHOWN)
 
@@ -76,14 +76,14 @@ class LiveProgress:
         self._done, self._total = done, total
         self.draw()
 
-    def start_begins(self, role: Role, label: str) -> None:
+    def trial_begins(self, role: Role, label: str) -> None:
         self._now = Text.assemble(f"{role.value}  ", (make_printable(label), "bold"))
         self.draw()
 
-    def start_ends(self, start: Start, speedup: "Speedup | None") -> None:
-        self._last = describe_end(start, speedup)
+    def trial_ends(self, trial: Trial, speedup: "Speedup | None") -> None:
+        self._last = describe_end(trial, speedup)
         self._now = Text("")
-        if start.role.is_under_study_load:
+        if trial.role.is_under_study_load:
             self._speedups.append(None if speedup is None else speedup.log_ratio)
         self.draw()
 
@@ -113,7 +113,7 @@ class LiveProgress:
         body.add_column(overflow="ellipsis", no_wrap=True, ratio=1)
         body.add_row("now", self._now)
         body.add_row("last", self._last)
-        body.add_row("starts", Sparkline([*self._speedups]))
+        body.add_row("trials", Sparkline([*self._speedups]))
         best = [describe_leader(leader, is_first=not place) for place, leader in enumerate(self._leaders)]
         for place, text in enumerate(best or [Text("the default")]):
             body.add_row("" if place else "best estimate", text)
@@ -123,7 +123,7 @@ class LiveProgress:
 
 
 class LineProgress:
-    """One plain line per start, for logs, pipes and notebooks."""
+    """One plain line per trial, for logs, pipes and notebooks."""
 
     def __init__(self, console: Console, *, verbose: bool = False) -> None:
         self._console = console
@@ -136,12 +136,12 @@ class LineProgress:
             self._print(name)
         self._stage = name
 
-    def start_begins(self, role: Role, label: str) -> None:
+    def trial_begins(self, role: Role, label: str) -> None:
         self._label = label or role.value
 
-    def start_ends(self, start: Start, speedup: "Speedup | None") -> None:
-        self._print(f"  {describe_end(start, speedup).plain}  {self._label}{self._left}")
-        for line in describe_windows(start) if self._verbose else ():
+    def trial_ends(self, trial: Trial, speedup: "Speedup | None") -> None:
+        self._print(f"  {describe_end(trial, speedup).plain}  {self._label}{self._left}")
+        for line in describe_windows(trial) if self._verbose else ():
             self._print(f"    {line}")
 
     def leaders(self, leaders: Sequence[Leader]) -> None:
@@ -161,10 +161,10 @@ class LineProgress:
 
 
 class Sparkline:
-    """Speedups of the last starts as bars on a log scale, from the least to the most; both in figures."""
+    """Speedups of the last trials as bars on a log scale, from the least to the most; both in figures."""
 
     def __init__(self, speedups: Sequence[float | None]) -> None:
-        """Take log ratios; None is a start without a measurement."""
+        """Take log ratios; None is a trial without a measurement."""
         self._speedups = speedups
 
     def __rich_console__(self, _console: Console, options: ConsoleOptions) -> RenderResult:
@@ -181,40 +181,40 @@ class Sparkline:
 
 
 def describe_leader(leader: Leader, *, is_first: bool) -> Text:
-    """Return in one line what one of the best gives, in how many starts, and what it changes."""
-    starts = f"{leader.starts} start{'' if leader.starts == 1 else 's'}"
+    """Return in one line what one of the best gives, in how many trials, and what it changes."""
+    trials = f"{leader.trials} trial{'' if leader.trials == 1 else 's'}"
     return Text.assemble(
         (say_speedup(leader.speedup), "bold green" if is_first else "green"),
-        (f"  {starts:9}  ", "dim"),
+        (f"  {trials:9}  ", "dim"),
         describe_changes(leader.changes),
     )
 
 
-def describe_end(start: Start, speedup: "Speedup | None") -> Text:
-    """Return in one line how a start ended."""
-    text = Text(f"#{start.number} {start.role.value}  ")
+def describe_end(trial: Trial, speedup: "Speedup | None") -> Text:
+    """Return in one line how a trial ended."""
+    text = Text(f"#{trial.number} {trial.role.value}  ")
     if speedup is not None:
         text.append(say_speedup(speedup), style="green" if speedup.log_ratio > 0 else "")
-        if start.state is State.PRUNED:
+        if trial.state is State.PRUNED:
             text.append("  pruned", style="dim")
-    elif start.failure is not None and start.failure.kind == Blame.ENVIRONMENT:
+    elif trial.failure is not None and trial.failure.kind == Blame.ENVIRONMENT:
         text.append("not counted: other programs disturbed it", style="yellow")
-    elif start.failure is not None:
-        text.append(f"{start.state.value}: {make_printable(start.failure.kind)}", style="red")
+    elif trial.failure is not None:
+        text.append(f"{trial.state.value}: {make_printable(trial.failure.kind)}", style="red")
     else:
-        text.append(start.state.value, style="yellow")
+        text.append(trial.state.value, style="yellow")
     return text
 
 
-def describe_windows(start: Start) -> list[str]:
+def describe_windows(trial: Trial) -> list[str]:
     """Return a line for each window with what the gates found, and the lines of the reason of a failure."""
     lines = []
-    for number, window in enumerate(start.windows, 1):
+    for number, window in enumerate(trial.windows, 1):
         p99 = None if window.latency is None else window.latency.quantiles_ms.get(P99)
         figures = f"{say_rate(window.goodput_rps)} requests/s, p99 {say_milliseconds(p99)}"
         found = "".join(f"; {each.gate}: {each.reason}" for each in window.verdicts)
         lines.append(f"window {number}: {figures}, {window.failures.total} failures{found}")
-    return lines + (start.failure.reason.splitlines() if start.failure is not None else [])
+    return lines + (trial.failure.reason.splitlines() if trial.failure is not None else [])
 
 
 def describe_changes(changes: Changes) -> str:

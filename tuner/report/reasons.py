@@ -4,11 +4,11 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 
-from tuner.records import Role, Start, State
+from tuner.records import Role, Trial, State
 from tuner.records.blend import Hosts
 from tuner.report.wording import say_duration, say_estimate, say_percent, say_ratio, say_speedup
 from tuner.statistics.confirmation.paired_gain import MIN_GAIN, Gain, pairs_to_decide
-from tuner.statistics.feasibility import EVERY_START, RULED_OUT, Assessment, Feasibility
+from tuner.statistics.feasibility import EVERY_TRIAL, RULED_OUT, Assessment, Feasibility
 from tuner.statistics.ranking import Ranking, as_controls, config_key
 
 PROBABLE = 0.5
@@ -78,7 +78,7 @@ def _say_more(gain: Gain, pair_s: float) -> str:
 
 
 def _explain_doubt(doubt: Assessment) -> str:
-    if doubt.constraint == EVERY_START:
+    if doubt.constraint == EVERY_TRIAL:
         return f"The candidate {doubt.finding}, the default {_leave_verb(doubt.finding_of_default)}."
     if doubt.probability < RULED_OUT:
         kept = f"it breaks {doubt.constraint}"
@@ -88,7 +88,7 @@ def _explain_doubt(doubt: Assessment) -> str:
             f"{say_percent(doubt.needed, 0)} are needed"
         )
     default = _leave_verb(doubt.finding_of_default)
-    return f"By all starts the candidate {doubt.finding}, the default {default}: {kept}."
+    return f"By all trials the candidate {doubt.finding}, the default {default}: {kept}."
 
 
 def _leave_verb(finding: str) -> str:
@@ -101,12 +101,12 @@ def _leave_verb(finding: str) -> str:
     )
 
 
-def explain_no_winner(starts: Sequence[Start], ranking: Ranking, known: Feasibility) -> str:
+def explain_no_winner(trials: Sequence[Trial], ranking: Ranking, known: Feasibility) -> str:
     """Return what became of the configurations that were tried, where none was worth confirming."""
     tried = {
-        config_key(start.config): start.config
-        for start in as_controls(starts)
-        if start.role is not Role.CONTROL and start.state is not State.INVALID
+        config_key(trial.config): trial.config
+        for trial in as_controls(trials)
+        if trial.role is not Role.CONTROL and trial.state is not State.INVALID
     }
     if not tried:
         return "No configuration was tried."
@@ -117,7 +117,7 @@ def explain_no_winner(starts: Sequence[Start], ranking: Ranking, known: Feasibil
     )
     said = [f"{len(tried)} configuration{'' if len(tried) == 1 else 's'} tried"]
     said += [
-        f"{count} failed to start or to bear the load" if name == EVERY_START else f"{count} broke {name}"
+        f"{count} failed to start or to bear the load" if name == EVERY_TRIAL else f"{count} broke {name}"
         for name, count in broken.most_common()
     ]
     best = ranking.incumbent

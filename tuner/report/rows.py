@@ -44,26 +44,26 @@ Row = tuple[str, ...]
 
 
 def arm_rows(summary: "Summary") -> list[Row]:
-    """Return the head, and default and winner: requests per second, p99, failures, starts."""
+    """Return the head, and default and winner: requests per second, p99, failures, trials."""
     sides = {"default": summary.default, summary.side: summary.winner}
     return table_of_arms([(name, arm) for name, arm in sides.items() if arm is not None])
 
 
 def table_of_arms(arms: "Sequence[tuple[str, Arm]]") -> list[Row]:
-    """Return the head, and a row for each arm: its name, requests per second, p99, failures, starts."""
+    """Return the head, and a row for each arm: its name, requests per second, p99, failures, trials."""
     # One that was corrected compares with its like only.
     p99 = "p99, corrected" if any(arm.latency_corrected for _, arm in arms) else "p99"
-    head = ("", "requests/s", p99, "failures", "starts")
+    head = ("", "requests/s", p99, "failures", "trials")
     return [head, *((name, *describe_arm(arm)) for name, arm in arms)]
 
 
 def describe_arm(arm: "Arm") -> Row:
-    """Return requests per second, p99, failures and starts of one configuration."""
+    """Return requests per second, p99, failures and trials of one configuration."""
     return (
         say_rate(arm.goodput_rps),
         say_milliseconds(arm.latency_p99_ms),
         say_failures(arm.failures, arm.requests),
-        f"{arm.starts}, {arm.failed_starts} failed" if arm.failed_starts else str(arm.starts),
+        f"{arm.trials}, {arm.failed_trials} failed" if arm.failed_trials else str(arm.trials),
     )
 
 
@@ -217,13 +217,13 @@ def inert_rows(summary: "Summary") -> list[Row]:
 
 
 def front_rows(summary: "Summary") -> list[Row]:
-    """Return what nothing beats in both objectives: pick, goodput, cost, starts, changed settings."""
+    """Return what nothing beats in both objectives: pick, goodput, cost, trials, changed settings."""
     return [
         (
             str(number),
             say_speedup(choice.goodput),
             say_speedup(choice.cost),
-            str(choice.starts),
+            str(choice.trials),
             ", ".join(summary.show_changes(choice.config)) or "the default",
         )
         for number, choice in enumerate(summary.front, 1)
@@ -309,27 +309,27 @@ def interaction_rows(summary: "Summary") -> list[Row]:
 
 
 def failure_rows(summary: "Summary") -> list[Row]:
-    """Count starts without a measurement by class: class, starts, their roles, one reason."""
-    lost = [(start, start.failure) for start in summary.starts if start.failure is not None]
+    """Count trials without a measurement by class: class, trials, their roles, one reason."""
+    lost = [(trial, trial.failure) for trial in summary.trials if trial.failure is not None]
     counts = Counter(failure.kind for _, failure in lost)
     rows: list[Row] = []
     for kind, count in counts.most_common():
-        of_kind = [(start, failure) for start, failure in lost if failure.kind == kind]
-        roles = Counter(start.role.value for start, _ in of_kind)
+        of_kind = [(trial, failure) for trial, failure in lost if failure.kind == kind]
+        roles = Counter(trial.role.value for trial, _ in of_kind)
         while_ = ", ".join(f"{role} {times}" for role, times in roles.most_common())
-        start, failure = of_kind[0]
+        trial, failure = of_kind[0]
         reason = failure.reason.strip()
         cut = reason if len(reason) <= LONGEST_REASON else reason[:LONGEST_REASON] + " …"
-        rows.append((kind, str(count), while_, f"start {start.number}: {cut}"))
+        rows.append((kind, str(count), while_, f"trial {trial.number}: {cut}"))
     return rows
 
 
 def request_failure_rows(summary: "Summary") -> list[Row]:
-    """Count failed requests by kind, over all measured starts but those under other loads."""
-    counted = [start for start in summary.starts if start.counts and start.role is not Role.OTHER_LOADS]
+    """Count failed requests by kind, over all measured trials but those under other loads."""
+    counted = [trial for trial in summary.trials if trial.counts and trial.role is not Role.OTHER_LOADS]
     rows: list[Row] = []
     for kind in FAILURE_KINDS:
-        failed = [sum(getattr(each.failures, kind) for each in start.windows) for start in counted]
+        failed = [sum(getattr(each.failures, kind) for each in trial.windows) for trial in counted]
         if any(failed):
             rows.append((kind, f"{sum(failed):,}", str(sum(map(bool, failed)))))
     return rows
@@ -338,7 +338,7 @@ def request_failure_rows(summary: "Summary") -> list[Row]:
 def gate_rows(summary: "Summary") -> list[Row]:
     """Count what the validity gates found: gate, whose fault, windows, one reason."""
     found = [
-        verdict for start in summary.starts for window in start.windows for verdict in window.verdicts
+        verdict for trial in summary.trials for window in trial.windows for verdict in window.verdicts
     ]  # fmt: skip
     counts = Counter((verdict.gate, verdict.blame) for verdict in found)
     blames = {
@@ -354,17 +354,17 @@ def gate_rows(summary: "Summary") -> list[Row]:
 
 
 def doubt_rows(summary: "Summary") -> list[Row]:
-    """List the starts that are doubtful as a whole: problem, start numbers, meaning."""
+    """List the trials that are doubtful as a whole: problem, trial numbers, meaning."""
     from tuner.statistics.jumps import suspects
     from tuner.statistics.ranking import as_controls
     from tuner.statistics.steady import declines
 
-    starts = as_controls(summary.starts)
-    counted = [start for start in starts if start.counts]
+    trials = as_controls(summary.trials)
+    counted = [trial for trial in trials if trial.counts]
     found = (
         (
-            "no steady state", [start.number for start in counted if not start.steady],
-            "goodput still moved when the warm-up was over; such a start counts with four times the variance",
+            "no steady state", [trial.number for trial in counted if not trial.steady],
+            "goodput still moved when the warm-up was over; such a trial counts with four times the variance",
         ),
         (
             "decline",
@@ -372,7 +372,7 @@ def doubt_rows(summary: "Summary") -> list[Row]:
             "goodput fell from window to window; on a burstable machine its CPU credit may be used up",
         ),
         (
-            "carry-over", list(suspects(starts, summary.noise)),
+            "carry-over", list(suspects(trials, summary.noise)),
             "the default was elsewhere right after it: the machine changed, or it left something behind",
         ),
     )  # fmt: skip
@@ -385,12 +385,12 @@ def noise_rows(summary: "Summary") -> list[Row]:
 
     noise = summary.noise
     pairs = summary.gain.pairs if summary.gain is not None else 6
-    counted = [len(start.valid_windows) for start in summary.starts if start.counts]
+    counted = [len(trial.valid_windows) for trial in summary.trials if trial.counts]
     windows = round(statistics.median(counted)) if counted else 1
     gain = detectable_gain(noise, pairs=pairs, windows=max(1, windows))
     return [
-        ("between windows of one start, σ_w", say_percent(noise.sigma_window, 2)),
-        ("between starts of one configuration, σ_b", say_percent(noise.sigma_start, 2)),
+        ("between windows of one trial, σ_w", say_percent(noise.sigma_window, 2)),
+        ("between trials of one configuration, σ_b", say_percent(noise.sigma_trial, 2)),
         ("drift of the host's level in ten minutes", say_percent((600 * noise.drift_per_s) ** 0.5, 2)),
         (f"gain that {pairs} pairs can prove (80 % power)", f"{say_ratio(1 + gain)} or more"),
     ]
@@ -422,12 +422,12 @@ def timing_rows(summary: "Summary") -> list[Row]:
     """Return where the time of the study went."""
     timing = summary.timing
     total_s = timing.get("total_s", 0.0)
-    rows: list[Row] = [("first to last start", say_duration(total_s))]
+    rows: list[Row] = [("first to last trial", say_duration(total_s))]
     for key, title in (("load_s", "under load"), ("deploy_s", "deploying"), ("suggest_s", "suggesting")):
         share = timing.get(key, 0.0) / total_s if total_s > 0 else 0.0
         rows.append((title, f"{say_duration(timing.get(key, 0.0))} ({say_percent(share)})"))
     for key, title in (
-        ("deploy_median_s", "deploy of one start, median"),
+        ("deploy_median_s", "deploy of one trial, median"),
         ("suggest_max_s", "longest suggestion"),
         ("store_max_s", "slowest write of a result"),
     ):
@@ -455,19 +455,19 @@ def provenance_rows(summary: "Summary") -> list[Row]:
     ]
 
 
-def start_rows(summary: "Summary") -> list[Row]:
-    """List every start: what the figures show, to be read instead of seen."""
+def trial_rows(summary: "Summary") -> list[Row]:
+    """List every trial: what the figures show, to be read instead of seen."""
     return [
         (
-            str(start.number),
-            start.role.value,
-            start.state.value if start.failure is None else f"{start.state.value}: {start.failure.kind}",
-            say_speedup(summary.speedups.get(start.number)),
-            say_rate(statistics.fmean(each.goodput_rps for each in start.valid_windows))
-            if start.valid_windows else NOTHING,
-            ", ".join(summary.show_changes(start.config)) or "the default",
+            str(trial.number),
+            trial.role.value,
+            trial.state.value if trial.failure is None else f"{trial.state.value}: {trial.failure.kind}",
+            say_speedup(summary.speedups.get(trial.number)),
+            say_rate(statistics.fmean(each.goodput_rps for each in trial.valid_windows))
+            if trial.valid_windows else NOTHING,
+            ", ".join(summary.show_changes(trial.config)) or "the default",
         )
-        for start in summary.starts
+        for trial in summary.trials
     ]  # fmt: skip
 
 
@@ -494,6 +494,6 @@ TABLES: "Mapping[str, Callable[[Summary], list[Row]]]" = {
     "environment": environment_rows,
     "timing": timing_rows,
     "provenance": provenance_rows,
-    "starts": start_rows,
+    "trials": trial_rows,
 }
 """Every table, by its name in the page's template."""

@@ -17,7 +17,7 @@ from tuner.explain.cache import explain_study
 from tuner.explain.explanation import Depth, Explanation
 from tuner.explain.study import explain_parameter
 from tuner.ports import Config, ConnectTime, Latency, Scalar
-from tuner.records import Fingerprint, Metric, Role, Start, State, Window, is_censored, under_load
+from tuner.records import Fingerprint, Metric, Role, Trial, State, Window, is_censored, under_load
 from tuner.records.blend import Across, AcrossHosts, Hosts
 from tuner.records.latency import merge
 from tuner.report.conclusions import conclude
@@ -66,12 +66,12 @@ TOO_NOISY_TO_CONFIRM = "the host was too noisy to confirm it"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Arm:
-    """What the starts of one configuration gave together."""
+    """What the trials of one configuration gave together."""
 
     config: Config
     """Value of every setting."""
     goodput_rps: float
-    """Median over its starts."""
+    """Median over its trials."""
     latency_p99_ms: float | None
     """99th percentile of the response times; None where it was not measured."""
     latency_corrected: bool
@@ -80,7 +80,7 @@ class Arm:
     """Failed requests of all its windows."""
     requests: int
     """Requests of all its windows, failed ones included."""
-    starts: int
+    trials: int
     """Trials that gave a measurement."""
     is_lower_bound: bool = False
     """Whether the load generator was the limit in most of the windows."""
@@ -92,8 +92,8 @@ class Arm:
     """Response times of all windows in milliseconds: p50, p90, p99 and max, those that are known."""
     window_s: float = 0.0
     """Median length of its windows."""
-    failed_starts: int = 0
-    """Besides `starts`, those that gave no measurement by its own fault."""
+    failed_trials: int = 0
+    """Besides `trials`, those that gave no measurement by its own fault."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -170,7 +170,7 @@ class Summary:
     """The machine and the programs that it was measured on."""
     space: Space
     """What is tuned, with ranges, defaults and reasons."""
-    starts: tuple[Start, ...]
+    trials: tuple[Trial, ...]
     """Every trial, in the order in which they began."""
     noise: Noise
     """How much trials of one configuration scatter."""
@@ -217,7 +217,7 @@ class Summary:
     front: tuple[FrontChoice, ...] = ()
     """What nobody beats in both, and the winner; fastest first, numbered from 1. Empty without a cost."""
     climb: tuple[tuple[int, float], ...] = ()
-    """Start number and the speedup of the incumbent after it."""
+    """Trial number and the speedup of the incumbent after it."""
     reason: str = ""
     """Why a finished study has no proven gain; empty when it has, and before it is finished."""
     assessments: tuple[Assessment, ...] = ()
@@ -272,7 +272,7 @@ class Summary:
         """Return everything that is known of one parameter. Raises UsageError for an unknown name."""
         if self.explanation is None:
             raise UsageError(f"{self.study}: read it with an explanation to look into {name}.")
-        return explain_parameter(self.space, self.starts, self.chosen, name, self.explanation)
+        return explain_parameter(self.space, self.trials, self.chosen, name, self.explanation)
 
     @property
     def lacks(self) -> tuple[str, ...]:
@@ -301,7 +301,7 @@ def summarize(
     with_explanation: bool = True,
 ) -> Summary:  # fmt: skip
     """Recompute everything from the storage."""
-    starts = storage.starts()
+    trials = storage.trials()
     fingerprint = storage.recall(FINGERPRINT)
     if fingerprint is None:
         raise UsageError(f"{settings.name}: this study was never begun. Start it with `tuner run`.")
@@ -309,8 +309,8 @@ def summarize(
     if moved is not None:
         fingerprint = replace(fingerprint, server_cpus=moved.server_cpus, generator_cpus=moved.generator_cpus)
     default = space.default()
-    ranking = rank(space, starts, settings.constraints, storage.hosts)
-    gain = read_gain(storage, starts, default, settings.constraints)
+    ranking = rank(space, trials, settings.constraints, storage.hosts)
+    gain = read_gain(storage, trials, default, settings.constraints)
     planned = storage.recall(CONFIRMATION)
     winner_config = planned.config if planned is not None and gain is not None else None
     finished, expected = storage.recall(VERDICT), storage.recall(EXPECTED_GAINS)
@@ -320,23 +320,23 @@ def summarize(
     unshipped = _find_unshipped(finished, refusals, ranking) if finished and winner_config is None else None
     if gain is None and (shown := unshipped or best) is not None:
         estimate = estimate_gain(
-            space, as_controls(starts), shown.config, seed=settings.seed, hosts=storage.hosts, roles=TOLD
+            space, as_controls(trials), shown.config, seed=settings.seed, hosts=storage.hosts, roles=TOLD
         )
         unshipped = unshipped and replace(unshipped, speedup=estimate or unshipped.speedup)
     else:
         estimate = None
     chosen = winner_config or (unshipped.config if unshipped else best.config if best else default)
-    known = judge_feasibility(starts, settings.constraints, default, storage.hosts)
-    confirmed = [start for start in starts if start.role is Role.CONFIRM]
-    of_default = [start for start in confirmed if start.arm == DEFAULT_ARM] if gain else [
-        start for start in as_controls(starts) if start.role is Role.CONTROL
+    known = judge_feasibility(trials, settings.constraints, default, storage.hosts)
+    confirmed = [trial for trial in trials if trial.role is Role.CONFIRM]
+    of_default = [trial for trial in confirmed if trial.arm == DEFAULT_ARM] if gain else [
+        trial for trial in as_controls(trials) if trial.role is Role.CONTROL
     ]  # fmt: skip
-    of_winner = [start for start in confirmed if start.arm == WINNER_ARM]
-    reason = _explain(gain, finished, known, planned, starts, ranking, storage.hosts)
+    of_winner = [trial for trial in confirmed if trial.arm == WINNER_ARM]
+    reason = _explain(gain, finished, known, planned, trials, ranking, storage.hosts)
     explanation = None
     if with_explanation:
         found = explain_study(
-            settings, space, starts, chosen, metric=name_metric(storage.metric), gain=gain,
+            settings, space, trials, chosen, metric=name_metric(storage.metric), gain=gain,
             is_finished=bool(finished),
         )  # fmt: skip
         # What was rejected is not to be proven by more pairs.
@@ -347,14 +347,14 @@ def summarize(
         state="finished" if finished else "running" if running else "stopped",
         stop_reason=finished or "",
         preset=storage.recall(PRESET) or settings.preset,
-        created=f"{datetime.fromtimestamp(starts[0].started_s if starts else 0.0, UTC):%Y-%m-%d %H:%M} UTC",
+        created=f"{datetime.fromtimestamp(trials[0].started_s if trials else 0.0, UTC):%Y-%m-%d %H:%M} UTC",
         version=version,
         workload=settings.describe_load(),
         objective=str(settings.objective),
         constraints=tuple(str(constraint) for constraint in settings.constraints),
         fingerprint=fingerprint,
         space=space,
-        starts=starts,
+        trials=trials,
         noise=ranking.noise,
         speedups=ranking.speedups,
         default=gather_arm(default, of_default),
@@ -364,21 +364,21 @@ def summarize(
         changes=space.changes(chosen),
         explanation=explanation,
         mechanisms=compare_mechanisms(of_default, of_winner) if winner_config else (),
-        timing=timing(starts),
+        timing=timing(trials),
         metric=storage.metric,
-        latency=read_latency(storage, starts, default) if gain else None,
+        latency=read_latency(storage, trials, default) if gain else None,
         refusals=refusals,
         found=unshipped,
-        other_loads=read_other_loads(storage, starts, default),
+        other_loads=read_other_loads(storage, trials, default),
         by_load=_sides_by_load(settings, (default, winner_config), (of_default, of_winner), gain),
         across=describe_across(settings),
         by_host=_sides_by_host(storage.hosts, (default, winner_config), (of_default, of_winner), gain),
         across_hosts=describe_hosts(storage.hosts),
         requests_total=None if settings.loads else settings.load.requests_total,
         cost=settings.objective.cost,
-        front=find_front(starts, ranking, default, settings.objective.cost, winner=winner_config)
+        front=find_front(trials, ranking, default, settings.objective.cost, winner=winner_config)
         if settings.objective.cost else (),
-        climb=follow_incumbent(starts, ranking),
+        climb=follow_incumbent(trials, ranking),
         reason=reason,
         assessments=known.assess(winner_config) if winner_config else (),
         expected_gain=left_to_gain(expected or ()),
@@ -403,10 +403,10 @@ def _find_unshipped(verdict: str, refusals: Sequence[Refusal], ranking: Ranking)
 
 def _gather_sides(
     configs: tuple[Config, Config | None],
-    starts: Sequence[Sequence[Start]],
+    trials: Sequence[Sequence[Trial]],
     **known: Any,  # noqa: ANN401 - the other fields
 ) -> Sides:
-    (default, winner), (of_default, of_winner) = configs, starts
+    (default, winner), (of_default, of_winner) = configs, trials
     return Sides(
         default=gather_arm(default, of_default),
         winner=None if winner is None else gather_arm(winner, of_winner), **known,
@@ -416,7 +416,7 @@ def _gather_sides(
 def _sides_by_load(
     settings: Study,
     configs: tuple[Config, Config | None],
-    starts: Sequence[Sequence[Start]],
+    trials: Sequence[Sequence[Trial]],
     gain: Gain | None,
 ) -> tuple[Sides, ...]:
     """Return both sides under each of several loads."""
@@ -425,7 +425,7 @@ def _sides_by_load(
         return ()
     return tuple(
         _gather_sides(
-            configs, [[under_load(start, each.name) for start in side] for side in starts], name=each.name,
+            configs, [[under_load(trial, each.name) for trial in side] for side in trials], name=each.name,
             weight=blend.weights[each.name], workload=each.load.describe(),
             gain=None if gain is None else gain.by_load.get(each.name),
         )
@@ -436,7 +436,7 @@ def _sides_by_load(
 def _sides_by_host(
     hosts: Hosts | None,
     configs: tuple[Config, Config | None],
-    starts: Sequence[Sequence[Start]],
+    trials: Sequence[Sequence[Trial]],
     gain: Gain | None,
 ) -> tuple[Sides, ...]:
     """Return both sides on each of the hosts for which the winner is to hold."""
@@ -444,7 +444,7 @@ def _sides_by_host(
     worst = min(gains, key=lambda host: gains[host].ratio, default=None)
     return tuple(
         _gather_sides(
-            configs, [[start for start in side if start.host == host] for side in starts], name=host,
+            configs, [[trial for trial in side if trial.host == host] for side in trials], name=host,
             gain=gains.get(host), is_worst=host == worst,
         )
         for host in (() if hosts is None else hosts.names)
@@ -477,39 +477,39 @@ def _explain(
     finished: str | None,
     known: Feasibility,
     planned: Confirmation | None,
-    starts: Sequence[Start],
+    trials: Sequence[Trial],
     ranking: Ranking,
     hosts: Hosts | None,
 ) -> str:
     """Return why there is no proven gain; nothing when there is one, or the study goes on."""
     if gain is not None and planned is not None:
         kept = known.assess_sought(planned.config) if known.default_fails else ()
-        doubts = known.doubts(planned.config, as_before=choose_bound(planned, starts))
-        return explain_gain(gain, doubts, pair_s=pair_seconds(starts), kept=kept)
+        doubts = known.doubts(planned.config, as_before=choose_bound(planned, trials))
+        return explain_gain(gain, doubts, pair_s=pair_seconds(trials), kept=kept)
     if not finished:
         return ""
     noise = f"{capitalize(finished)} " if finished.startswith(TOO_NOISY) else ""
     spoiled = "" if hosts is None else explain_spoiled(ranking, hosts)
-    return noise + " ".join(filter(None, (explain_no_winner(starts, ranking, known), spoiled)))
+    return noise + " ".join(filter(None, (explain_no_winner(trials, ranking, known), spoiled)))
 
 
-def pair_seconds(starts: Sequence[Start]) -> float:
+def pair_seconds(trials: Sequence[Trial]) -> float:
     """Return the mean seconds of a pair of the confirmation; 0 without any."""
-    paired = [start for start in starts if start.role is Role.CONFIRM and start.counts]
+    paired = [trial for trial in trials if trial.role is Role.CONFIRM and trial.counts]
     return 2 * fmean(each.timing.deploy_s + each.timing.load_s for each in paired) if paired else 0.0
 
 
-def gather_arms(configs: Mapping[str, Config], starts: Sequence[Start]) -> tuple[Arm, ...]:
-    """Summarize the starts of each arm of an experiment; of each arm the configuration is given."""
+def gather_arms(configs: Mapping[str, Config], trials: Sequence[Trial]) -> tuple[Arm, ...]:
+    """Summarize the trials of each arm of an experiment; of each arm the configuration is given."""
     return tuple(
-        gather_arm(config, [start for start in starts if start.arm == arm]) for arm, config in configs.items()
+        gather_arm(config, [trial for trial in trials if trial.arm == arm]) for arm, config in configs.items()
     )
 
 
-def gather_arm(config: Config, starts: Sequence[Start]) -> Arm:
-    """Summarize the starts of one configuration."""
-    counted = [start for start in starts if start.counts]
-    windows = [window for start in counted for window in start.valid_windows]
+def gather_arm(config: Config, trials: Sequence[Trial]) -> Arm:
+    """Summarize the trials of one configuration."""
+    counted = [trial for trial in trials if trial.counts]
+    windows = [window for trial in counted for window in trial.valid_windows]
     latencies = [window.latency for window in windows if window.latency is not None]
     p99 = [each.quantiles_ms[P99] for each in latencies if P99 in each.quantiles_ms]
     merged = merge(latencies) if latencies else None
@@ -522,13 +522,13 @@ def gather_arm(config: Config, starts: Sequence[Start]) -> Arm:
         latency_corrected=any(each.corrected for each in latencies),
         failures=failures,
         requests=failures + sum(window.correct for window in windows),
-        starts=len(counted),
+        trials=len(counted),
         is_lower_bound=is_censored(windows),
         requests_per_cpu_s=_per_cpu(windows),
         connect_time=_merge_connect_times(windows),
         latency_ms={} if merged is None else _name_quantiles(merged),
         window_s=_median([window.duration_s for window in windows]),
-        failed_starts=sum(start.state is State.FAILED for start in starts),
+        failed_trials=sum(trial.state is State.FAILED for trial in trials),
     )
 
 
@@ -559,24 +559,24 @@ def _merge_connect_times(windows: Sequence[Window]) -> ConnectTime | None:
     )
 
 
-def timing(starts: Sequence[Start]) -> dict[str, float]:
-    """Return where the wall time between the first and the last start of each session went, in seconds."""
-    sessions: dict[str, list[Start]] = {}
-    for start in starts:
-        if start.state is not State.RUNNING:
-            sessions.setdefault(start.session, []).append(start)
+def timing(trials: Sequence[Trial]) -> dict[str, float]:
+    """Return where the wall time between the first and the last trial of each session went, in seconds."""
+    sessions: dict[str, list[Trial]] = {}
+    for trial in trials:
+        if trial.state is not State.RUNNING:
+            sessions.setdefault(trial.session, []).append(trial)
     ends = ((group[0], group[-1]) for group in sessions.values())
     total_s = sum(
         last.started_s + (last.timing.deploy_s + last.timing.load_s) - first.started_s for first, last in ends
     )
     return {
         "total_s": total_s,
-        "load_s": sum(start.timing.load_s for start in starts),
-        "deploy_s": sum(start.timing.deploy_s for start in starts),
-        "suggest_s": sum(start.timing.suggest_s for start in starts),
-        "deploy_median_s": _median([start.timing.deploy_s for start in starts if start.counts]),
-        "suggest_max_s": max((start.timing.suggest_s for start in starts), default=0.0),
-        "store_max_s": max((start.timing.store_s for start in starts), default=0.0),
+        "load_s": sum(trial.timing.load_s for trial in trials),
+        "deploy_s": sum(trial.timing.deploy_s for trial in trials),
+        "suggest_s": sum(trial.timing.suggest_s for trial in trials),
+        "deploy_median_s": _median([trial.timing.deploy_s for trial in trials if trial.counts]),
+        "suggest_max_s": max((trial.timing.suggest_s for trial in trials), default=0.0),
+        "store_max_s": max((trial.timing.store_s for trial in trials), default=0.0),
     }
 
 
@@ -610,9 +610,9 @@ def as_candidate(summary: Summary) -> Summary:
 
 def _put_in_winners_place(summary: Summary, config: Config) -> Summary:
     measured = [
-        start
-        for start in summary.starts
-        if dict(start.config) == dict(config) and start.role.is_under_study_load
+        trial
+        for trial in summary.trials
+        if dict(trial.config) == dict(config) and trial.role.is_under_study_load
     ]
     return replace(
         summary, winner=gather_arm(config, measured), gain=None, changes=summary.space.changes(config),

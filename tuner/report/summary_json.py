@@ -1,4 +1,4 @@
-"""A summary as `tuner show --json` prints it: keys are added, never renamed."""
+"""A summary as `tuner show --json` prints it."""
 
 import math
 from collections.abc import Mapping
@@ -6,7 +6,7 @@ from typing import Any
 
 from tuner.campaign.stages.fixed_rate import LatencyClaim
 from tuner.ports import ConnectTime, Scalar
-from tuner.records import Start, Window
+from tuner.records import Trial, Window
 from tuner.records.latency import Quantile
 from tuner.report.explanation.as_json import explanation_json, sensitivity_json
 from tuner.report.summary import P99, Arm, Found, Sides, Summary
@@ -68,13 +68,13 @@ def summary_json(summary: Summary) -> dict[str, Any]:
         "passed_over": [{"config": dict(each.config), "reason": each.reason} for each in summary.refusals],
         "other_loads": [_other_loads_json(summary, each) for each in summary.other_loads],
         "latency": None if latency is None else _latency_json(latency),
-        "noise": _fields(summary.noise, "sigma_window", "sigma_start", "drift_per_s"),
+        "noise": _fields(summary.noise, "sigma_window", "sigma_trial", "drift_per_s"),
         "sensitivity": []
         if summary.explanation is None
         else sensitivity_json(summary.explanation, summary.changes),
         "explanation": None if summary.explanation is None else explanation_json(summary.explanation),
         "mechanisms": [each.sentence for each in summary.mechanisms],
-        "trials": [_start_json(start, summary.speedups.get(start.number)) for start in summary.starts],
+        "trials": [_trial_json(trial, summary.speedups.get(trial.number)) for trial in summary.trials],
         "timing": dict(summary.timing),
     }  # fmt: skip
 
@@ -153,7 +153,7 @@ def _choice_json(summary: Summary, number: int, choice: FrontChoice) -> dict[str
             f"{name}_ratio": {"ratio": each.ratio, "low": each.interval()[0], "high": each.interval()[1]}
             for name, each in sides.items()
         },
-        "starts": choice.starts,
+        "trials": choice.trials,
         "is_winner": summary.is_winner(choice.config),
         "changes": _pairs(summary.space.changes(choice.config)),
     }
@@ -171,12 +171,12 @@ def _quantile_json(found: Quantile | None) -> dict[str, float | None] | None:
     return None if found is None else {"value": found.value_ms, "low": found.low_ms, "high": found.high_ms}
 
 
-def _start_json(start: Start, speedup: Speedup | None) -> dict[str, Any]:
+def _trial_json(trial: Trial, speedup: Speedup | None) -> dict[str, Any]:
     return {
-        "number": start.number,
-        "role": start.role.value,
-        "state": start.state.value,
-        **_fields(start, "arm", "block", "started_s", "config"),
+        "number": trial.number,
+        "role": trial.role.value,
+        "state": trial.state.value,
+        **_fields(trial, "arm", "block", "started_s", "config"),
         "speedup": None if speedup is None else speedup.ratio,
         "windows": [
             {
@@ -191,9 +191,9 @@ def _start_json(start: Start, speedup: Speedup | None) -> dict[str, Any]:
                 "valid": window.is_valid,
                 "verdicts": [f"{verdict.gate}: {verdict.reason}" for verdict in window.verdicts],
             }
-            for window in start.windows
+            for window in trial.windows
         ],
-        "reason": None if start.failure is None else f"{start.failure.kind}: {start.failure.reason}",
+        "reason": None if trial.failure is None else f"{trial.failure.kind}: {trial.failure.reason}",
     }
 
 
@@ -244,8 +244,8 @@ def _side_json(side: Side) -> dict[str, float]:
 def arm_json(arm: Arm) -> dict[str, Any]:
     """Return what one configuration gave."""
     return {
-        **_fields(arm, "config", "goodput_rps", "latency_p99_ms", "failures", "requests", "starts"),
-        "failed_starts": arm.failed_starts,
+        **_fields(arm, "config", "goodput_rps", "latency_p99_ms", "failures", "requests", "trials"),
+        "failed_trials": arm.failed_trials,
         "lower_bound": arm.is_lower_bound,
         "requests_per_cpu_s": arm.requests_per_cpu_s,
         "connect_ms": None if arm.connect_time is None else _connect_json(arm.connect_time),

@@ -15,7 +15,7 @@ _MARKUP = re.compile(r"[\\`*<>|\[\]#~]|(?<![^\W_])_|_(?![^\W_])")
 FORMULA = ("=", "+", "-", "@")
 """What a formula begins with (OWASP, CSV Injection)."""
 OF_RATIO = ("ratio", "low", "high")
-OF_ARM = ("goodput_rps", "latency_p99_ms", "failures", "requests", "starts", "failed_starts")
+OF_ARM = ("goodput_rps", "latency_p99_ms", "failures", "requests", "trials", "failed_trials")
 
 
 def markdown_table(head: Sequence[str], rows: Iterable[Sequence[str]], *, numbers: bool = False) -> list[str]:
@@ -65,7 +65,7 @@ def write_arms_csv(
 
     Args:
         first: title of the column with what each is called.
-        arms: what it is called, its ratio, and what its starts gave.
+        arms: what it is called, its ratio, and what its trials gave.
         more: title → of each configuration something else that is known of it.
     """
     settings = list(dict.fromkeys(name for _, _, arm in arms for name in arm.config))
@@ -87,7 +87,7 @@ def list_interval(estimate: Estimate | None) -> tuple[float | None, ...]:
 
 def _figures(arm: Arm) -> tuple[float | None, ...]:
     goodput = arm.goodput_rps if arm.requests else None
-    return (goodput, arm.latency_p99_ms, arm.failures, arm.requests, arm.starts, arm.failed_starts)
+    return (goodput, arm.latency_p99_ms, arm.failures, arm.requests, arm.trials, arm.failed_trials)
 
 
 def plain(value: Scalar | None) -> object:

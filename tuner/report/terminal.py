@@ -194,14 +194,14 @@ def fitting_table(*titles: str, right: bool = False) -> Table:
 
 def _front(summary: "Summary") -> Table:
     """Return the configurations that none beats in both objectives, with their numbers."""
-    table = fitting_table("pick", "goodput", summary.cost or "", "starts", "settings that change")
+    table = fitting_table("pick", "goodput", summary.cost or "", "trials", "settings that change")
     for number, choice in enumerate(summary.front, 1):
         changes = summary.show_changes(choice.config)
         table.add_row(
             f"{number} (winner)" if summary.is_winner(choice.config) else str(number),
             say_speedup(choice.goodput) if changes else "1",
             say_speedup(choice.cost) if changes else "1",
-            str(choice.starts),
+            str(choice.trials),
             Text(make_printable(", ".join(changes)) or "none: the default"),
         )
     return table

@@ -70,7 +70,7 @@ def say_estimate(estimate: AnyEstimate) -> str:
 
 
 def say_speedup(speedup: "Speedup | None") -> str:
-    """Write the speedup of a start: 1.31× [1.27, 1.35]."""
+    """Write the speedup of a trial: 1.31× [1.27, 1.35]."""
     if speedup is None:
         return NOTHING
     return f"{say_ratio(speedup.ratio)} {say_interval(*speedup.interval())}"

@@ -167,7 +167,7 @@ class Parameter(_Setting):
     hint: Hint | None = None
     """What the search leans on; None where nobody knows anything, or the study wants no hints."""
     is_told: bool = False
-    """Whether the study file gives the hint: it counts until the first start that follows it refutes it."""
+    """Whether the study file gives the hint: it counts until the first trial that follows it refutes it."""
     own_hint: Hint | None = None
     """What the space itself says, for then."""
     inert: str = ""

@@ -1,1 +1,1 @@
-"""Statistics of noisy starts: noise, drift, rankings, races and confirmations. Pure."""
+"""Statistics of noisy trials: noise, drift, rankings, races and confirmations. Pure."""

@@ -1,16 +1,16 @@
 """How long a server had been under load when a gain was measured, and whether the gain moves with that. Pure.
 
-The age of a window is the load that its start had had when the window began: the warm-up, and the windows
+The age of a window is the load that its trial had had when the window began: the warm-up, and the windows
 before it, spoiled ones included (the server answered those as well). The warm-up is what lies between the end
 of the deployment and the first window, as both were recorded. A plan's `warmup_s` is only its least: a
 warm-up goes on until goodput stands still, and no study keeps how long that was.
 
 Goodput is taken to change alike with each doubling of the age: caches that fill and connections that are
-opened matter most at first. A line through the windows of one start has that slope, whatever the luck of the
-start; starts are the replicates.
+opened matter most at first. A line through the windows of one trial has that slope, whatever the luck of the
+trial; trials are the replicates.
 
-Symbols: y log value of a window, a age of its middle in seconds. In start s, y = c_s + g · log₂ a; g is the
-slope that all starts of a side share.
+Symbols: y log value of a window, a age of its middle in seconds. In trial s, y = c_s + g · log₂ a; g is the
+slope that all trials of a side share.
 """
 
 import math
@@ -21,14 +21,14 @@ from statistics import fmean
 
 from scipy.special import stdtrit
 
-from tuner.records import Start
+from tuner.records import Trial
 
 MIN_TREND = 0.01
 """Smaller changes of a gain, as a share of it, need no warning: a gain below is not claimed either."""
 CONFIDENCE = 0.95
-LEAST_STARTS = 2
+LEAST_TRIALS = 2
 LARGEST_LOG = 700.0
-"""Two starts that contradict each other have no upper end that a float can hold."""
+"""Two trials that contradict each other have no upper end that a float can hold."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +55,7 @@ class Age:
     to_s: float
     """Age of the oldest window when it ended."""
     default: Trend | None
-    """From the middle of the youngest windows to that of the oldest; None when starts have one window."""
+    """From the middle of the youngest windows to that of the oldest; None when trials have one window."""
     winner: Trend | None
     ratio: Trend | None
     """Of winner over default."""
@@ -91,13 +91,13 @@ class _Slope:
         return Trend(change=change, low=low, high=high)
 
 
-def find_age(default: Sequence[Start], winner: Sequence[Start]) -> Age | None:
-    """Find at which ages these starts of both sides were measured; None where no start says.
+def find_age(default: Sequence[Trial], winner: Sequence[Trial]) -> Age | None:
+    """Find at which ages these trials of both sides were measured; None where no trial says.
 
-    A start without its timing (it was cut off), or within which the clock was set, says nothing.
+    A trial without its timing (it was cut off), or within which the clock was set, says nothing.
     """
-    sides = [[aged for start in side if (aged := _age(start))] for side in (default, winner)]
-    every = [window for side in sides for start in side for window in start]
+    sides = [[aged for trial in side if (aged := _age(trial))] for side in (default, winner)]
+    every = [window for side in sides for trial in side for window in trial]
     if not every:
         return None
     middles = [window.doublings for window in every]
@@ -114,39 +114,39 @@ def find_age(default: Sequence[Start], winner: Sequence[Start]) -> Age | None:
     )
 
 
-def _age(start: Start) -> list[_Aged]:
-    """Return the valid windows of a start with their ages; none when these are not known."""
-    if not start.windows:
+def _age(trial: Trial) -> list[_Aged]:
+    """Return the valid windows of a trial with their ages; none when these are not known."""
+    if not trial.windows:
         return []
-    warmup_s = start.windows[0].started_s - start.started_s - start.timing.deploy_s
-    if not 0 <= warmup_s <= start.timing.load_s:
+    warmup_s = trial.windows[0].started_s - trial.started_s - trial.timing.deploy_s
+    if not 0 <= warmup_s <= trial.timing.load_s:
         return []
-    ages_s = accumulate((window.duration_s for window in start.windows), initial=warmup_s)
+    ages_s = accumulate((window.duration_s for window in trial.windows), initial=warmup_s)
     return [
         _Aged(from_s=age_s, to_s=age_s + window.duration_s, log=window.log_value)
-        for age_s, window in zip(ages_s, start.windows, strict=False)
+        for age_s, window in zip(ages_s, trial.windows, strict=False)
         if window.is_valid and window.duration_s > 0
     ]
 
 
-def _fit(starts: Sequence[Sequence[_Aged]]) -> _Slope | None:
-    """Fit one slope to all starts of a side by least squares, each start around its own mean.
+def _fit(trials: Sequence[Sequence[_Aged]]) -> _Slope | None:
+    """Fit one slope to all trials of a side by least squares, each trial around its own mean.
 
-    That is the mean of the starts' slopes, weighted by how far apart in age their windows lie; the same
-    weights give its variance. None with fewer than two starts that have windows of different ages.
+    That is the mean of the trials' slopes, weighted by how far apart in age their windows lie; the same
+    weights give its variance. None with fewer than two trials that have windows of different ages.
     """
-    fits = [_fit_start(start) for start in starts]
+    fits = [_fit_trial(trial) for trial in trials]
     weights = [weight for weight, _ in fits if weight > 0]
     slopes = [slope for weight, slope in fits if weight > 0]
-    if len(slopes) < LEAST_STARTS:
+    if len(slopes) < LEAST_TRIALS:
         return None
     mean, freedom = fmean(slopes, weights), len(slopes) - 1
     spread = sum(w * (slope - mean) ** 2 for w, slope in zip(weights, slopes, strict=True))
     return _Slope(value=mean, variance=spread / freedom / sum(weights), freedom=freedom)
 
 
-def _fit_start(windows: Sequence[_Aged]) -> tuple[float, float]:
-    """Return the sum of squared deviations in age of one start, and its slope."""
+def _fit_trial(windows: Sequence[_Aged]) -> tuple[float, float]:
+    """Return the sum of squared deviations in age of one trial, and its slope."""
     center = fmean(window.doublings for window in windows)
     weight = sum((window.doublings - center) ** 2 for window in windows)
     moment = sum((window.doublings - center) * window.log for window in windows)
@@ -154,7 +154,7 @@ def _fit_start(windows: Sequence[_Aged]) -> tuple[float, float]:
 
 
 def _subtract(default: _Slope | None, winner: _Slope | None) -> _Slope | None:
-    """Return the slope of the ratio: what happens within one start is of no concern to another.
+    """Return the slope of the ratio: what happens within one trial is of no concern to another.
 
     Degrees of freedom by Welch (Biometrika 34, 1947, doi 10.1093/biomet/34.1-2.28), as a slower side may be
     noisier.

@@ -22,15 +22,15 @@ import numpy as np
 from scipy.special import ndtri
 
 from tuner.errors import TargetError
-from tuner.records import Metric, Role, Start, is_censored
-from tuner.statistics.noise import Noise, start_variance
+from tuner.records import Metric, Role, Trial, is_censored
+from tuner.statistics.noise import Noise, trial_variance
 
 ALARM_SD = 4.0
 """A control farther than this from its prediction is measured again (measurement protocol; with normal noise
 one control in 16 000)."""
 UNSTABLE_SD = 0.10
 UNSTABLE_FACTOR = 3.0
-UNSTABLE_STARTS = 3
+UNSTABLE_TRIALS = 3
 CONFIDENCE = 0.95
 
 
@@ -65,34 +65,34 @@ class LevelEstimate:
         )
 
 
-def reference_logs(controls: Sequence[Start]) -> list[tuple[Start, float]]:
+def reference_logs(controls: Sequence[Trial]) -> list[tuple[Trial, float]]:
     """Return the controls that tell the level, each with the log value that it stands for.
 
     One that has collapsed tells nothing of the host. Where all have, all stand for their median: how little
     gets through is chance, and the host is taken for as steady as can be.
     """
-    counted = [(start, start.log_value or 0.0) for start in controls if start.counts]
-    sound = [(start, log) for start, log in counted if not start.has_collapsed]
+    counted = [(trial, trial.log_value or 0.0) for trial in controls if trial.counts]
+    sound = [(trial, log) for trial, log in counted if not trial.has_collapsed]
     if sound or not counted:
         return sound
     middle = median(log for _, log in counted)
-    return [(start, middle) for start, _ in counted]
+    return [(trial, middle) for trial, _ in counted]
 
 
-def _observe(control: Start, noise: Noise, log: float) -> LevelEstimate:
-    """Return the level that one control start shows, in the middle of its windows."""
+def _observe(control: Trial, noise: Noise, log: float) -> LevelEstimate:
+    """Return the level that one control trial shows, in the middle of its windows."""
     return LevelEstimate(
         time_s=middle_s(control),
         level=log,
-        variance=start_variance(noise, len(control.valid_windows), control.steady),
+        variance=trial_variance(noise, len(control.valid_windows), control.steady),
     )
 
 
-def middle_s(start: Start) -> float:
-    """Return the time that a start's windows stand for, in seconds since the epoch."""
-    windows = start.valid_windows
+def middle_s(trial: Trial) -> float:
+    """Return the time that a trial's windows stand for, in seconds since the epoch."""
+    windows = trial.valid_windows
     if not windows:
-        return start.started_s
+        return trial.started_s
     return sum(window.started_s + window.duration_s / 2 for window in windows) / len(windows)
 
 
@@ -185,16 +185,16 @@ class ControlLevel:
     noise: Noise
 
     @classmethod
-    def fit(cls, controls: Sequence[Start], noise: Noise) -> "ControlLevel":
-        """Filter and smooth all control starts that count, in whatever order they come.
+    def fit(cls, controls: Sequence[Trial], noise: Noise) -> "ControlLevel":
+        """Filter and smooth all control trials that count, in whatever order they come.
 
         Raises:
             TargetError: none of them counts.
         """
-        seen = [_observe(start, noise, log) for start, log in reference_logs(controls)]
+        seen = [_observe(trial, noise, log) for trial, log in reference_logs(controls)]
         if not seen:
             raise TargetError(
-                f"control level: none of {len(controls)} starts of the default gave a measurement. "
+                f"control level: none of {len(controls)} trials of the default gave a measurement. "
                 "See why in the log of the last one."
             )
         return cls(
@@ -217,7 +217,7 @@ class ControlLevel:
         half = (then.level - now.level) / 2
         return now.level + half, (now.variance + then.variance) / 2 + half**2
 
-    def alarm(self, control: Start) -> bool:
+    def alarm(self, control: Trial) -> bool:
         """Return whether a new control, not among the fitted, is more than 4·√(P+R) from its prediction."""
         seen = _observe(control, self.noise, control.log_value or 0.0)
         level, variance = self.at(seen.time_s)
@@ -254,52 +254,52 @@ class HostLevels:
     by_host: Mapping[str, ControlLevel]
 
     @classmethod
-    def fit(cls, controls: Sequence[Start], noise: Noise) -> "HostLevels":
+    def fit(cls, controls: Sequence[Trial], noise: Noise) -> "HostLevels":
         """Fit each host by its own controls; one without any that counts has no level."""
-        groups: dict[str, list[Start]] = {}
-        for start in controls:
-            if start.counts:
-                groups.setdefault(start.host, []).append(start)
+        groups: dict[str, list[Trial]] = {}
+        for trial in controls:
+            if trial.counts:
+                groups.setdefault(trial.host, []).append(trial)
         return cls(by_host={host: ControlLevel.fit(group, noise) for host, group in groups.items()})
 
-    def knows(self, start: Start) -> bool:
-        """Return whether the default was measured on the host of a start."""
-        return start.host in self.by_host
+    def knows(self, trial: Trial) -> bool:
+        """Return whether the default was measured on the host of a trial."""
+        return trial.host in self.by_host
 
-    def at(self, start: Start) -> tuple[float, float]:
-        """Return level and variance of a start's host when it was measured."""
-        return self.by_host[start.host].at(middle_s(start))
+    def at(self, trial: Trial) -> tuple[float, float]:
+        """Return level and variance of a trial's host when it was measured."""
+        return self.by_host[trial.host].at(middle_s(trial))
 
 
-def speedups(starts: Sequence[Start], noise: Noise) -> dict[int, Speedup]:
-    """Return the speedup of every start that counts, by its number; nothing before the first control.
+def speedups(trials: Sequence[Trial], noise: Noise) -> dict[int, Speedup]:
+    """Return the speedup of every trial that counts, by its number; nothing before the first control.
 
     Every new control revises the past: the level is smoothed over all of them, anew after confirmed jumps.
-    The variance holds σ_b², σ_w²/n and the level's own; of a start that was not steady, or whose goodput is
+    The variance holds σ_b², σ_w²/n and the level's own; of a trial that was not steady, or whose goodput is
     only a lower bound, four times the first two.
     """
-    fitted = HostLevels.fit([start for start in starts if start.role is Role.CONTROL], noise)
+    fitted = HostLevels.fit([trial for trial in trials if trial.role is Role.CONTROL], noise)
     found = {}
-    for start in starts:
-        log = start.log_value
-        if start.counts and log is not None and fitted.knows(start):
-            level, variance = fitted.at(start)
-            certain = start.steady and not is_lower_bound(start)
-            own = start_variance(noise, len(start.valid_windows), certain)
-            found[start.number] = Speedup(log_ratio=log - level, variance=own + variance)
+    for trial in trials:
+        log = trial.log_value
+        if trial.counts and log is not None and fitted.knows(trial):
+            level, variance = fitted.at(trial)
+            certain = trial.steady and not is_lower_bound(trial)
+            own = trial_variance(noise, len(trial.valid_windows), certain)
+            found[trial.number] = Speedup(log_ratio=log - level, variance=own + variance)
     return found
 
 
-def is_lower_bound(start: Start) -> bool:
-    """Return whether what is compared of a start is only a lower bound: goodput of a busy load generator."""
-    windows = start.valid_windows
+def is_lower_bound(trial: Trial) -> bool:
+    """Return whether what is compared of a trial is only a lower bound: goodput of a busy load generator."""
+    windows = trial.valid_windows
     return is_censored(windows) and all(window.metric is Metric.GOODPUT for window in windows)
 
 
 def combine(repeats: Sequence[Speedup], noise: Noise = Noise.PRIOR) -> Speedup:
     """Combine repeats of one configuration, weighted by inverse variance.
 
-    Repeats are starts, so each brings its own σ_b². Where they disagree more than their variances say, the
+    Repeats are trials, so each brings its own σ_b². Where they disagree more than their variances say, the
     variance grows: reduced χ² (Birge, Physical Review 40, 1932) pooled with the degrees behind σ_b.
 
     Raises:
@@ -310,20 +310,20 @@ def combine(repeats: Sequence[Speedup], noise: Noise = Noise.PRIOR) -> Speedup:
     weights = [1 / max(each.variance, 1e-12) for each in repeats]
     mean = sum(w * each.log_ratio for w, each in zip(weights, repeats, strict=True)) / sum(weights)
     chi_square = sum(w * (each.log_ratio - mean) ** 2 for w, each in zip(weights, repeats, strict=True))
-    degrees = noise.degrees_start
+    degrees = noise.degrees_trial
     excess = (degrees + chi_square) / (degrees + len(repeats) - 1)
     return Speedup(log_ratio=mean, variance=max(1.0, excess) / sum(weights))
 
 
 def is_unstable(repeats: Sequence[Speedup]) -> bool:
-    """Return whether starts of one configuration scatter too much to promise anything, from three starts on.
+    """Return whether trials of one configuration scatter too much to promise anything, from three trials on.
 
     More than 10 %, and more than three times what their variances say. The protocol's limit of 3 σ_b is the
-    same where windows are long; starts of two windows of 1 s scatter by their windows alone, and on a noisy
+    same where windows are long; trials of two windows of 1 s scatter by their windows alone, and on a noisy
     host good configurations were lost. TUNA (arXiv 2503.01801) calls a relative range of 30 % unstable; on
     hosts whose default scatters as much that tells nothing.
     """
-    if len(repeats) < UNSTABLE_STARTS:
+    if len(repeats) < UNSTABLE_TRIALS:
         return False
     spread = float(np.std([each.log_ratio for each in repeats], ddof=1))
     expected = math.sqrt(float(np.mean([each.variance for each in repeats])))

@@ -1,15 +1,15 @@
-"""Failure rates of configurations, as posteriors from the counts of all their starts. Pure.
+"""Failure rates of configurations, as posteriors from the counts of all their trials. Pure.
 
-Failures come in bursts, and one start has more of them than another with the same configuration. So the
-counts of a start are beta-binomial: its own rate is drawn around the configuration's, with the correlation ρ
-between requests of one start (Williams, "The analysis of binary responses from toxicological experiments
+Failures come in bursts, and one trial has more of them than another with the same configuration. So the
+counts of a trial are beta-binomial: its own rate is drawn around the configuration's, with the correlation ρ
+between requests of one trial (Williams, "The analysis of binary responses from toxicological experiments
 involving reproduction and teratogenicity", Biometrics 31, 1975). n requests then tell as much as
 n / (1 + (n − 1)·ρ) independent ones. One ρ serves all configurations of a study, and is integrated out.
 
-No gate sees everything: now and then a start goes wrong through no fault of its configuration. The starts of
+No gate sees everything: now and then a trial goes wrong through no fault of its configuration. The trials of
 a sound configuration do so with probability `ACCIDENTS`; those of an unsound one do so often.
 
-Symbols: p one of `RATES`, ρ one of `CORRELATIONS`; k of n requests of a start failed (`Counts`), where k is
+Symbols: p one of `RATES`, ρ one of `CORRELATIONS`; k of n requests of a trial failed (`Counts`), where k is
 beta-binomial with n, α = p · κ and β = (1 − p) · κ, κ = 1 / ρ − 1 (`size`).
 """
 
@@ -34,39 +34,39 @@ EDGES: Array = np.linspace(math.log(LEAST_RATE), 0.0, CELLS + 1)
 as befits a rate of which not even the order of magnitude is known."""
 RATES: Array = np.exp((EDGES[:-1] + EDGES[1:]) / 2)
 CORRELATIONS: Array = np.logspace(-5.5, -0.5, 12)
-"""At a rate of `USUAL_RATE`; it grows with the root of the rate. Were it the same at all rates, starts with
-high rates would be taken for too alike; were it proportional to them, starts with low ones."""
+"""At a rate of `USUAL_RATE`; it grows with the root of the rate. Were it the same at all rates, trials with
+high rates would be taken for too alike; were it proportional to them, trials with low ones."""
 USUAL_RATE = 1e-3
 MOST_KEPT = 1024
 """Configurations whose likelihoods are kept, of 40 KB each."""
 MOST_CORRELATION = 0.5
 PRIOR_CORRELATION = 10**-3.5
-"""2,000 requests of one start then tell as much as 1,200 independent ones, 20,000 as much as 2,700."""
+"""2,000 requests of one trial then tell as much as 1,200 independent ones, 20,000 as much as 2,700."""
 PRIOR_CORRELATION_DECADES = 1.0
 """Standard deviation of its common logarithm."""
 ACCIDENTS = 0.03
-"""Share of a sound configuration's starts that fail all the same, or whose counts mean nothing."""
+"""Share of a sound configuration's trials that fail all the same, or whose counts mean nothing."""
 UNSOUND = 0.1
-"""Share of configurations whose starts often go wrong."""
+"""Share of configurations whose trials often go wrong."""
 UNSOUND_SHARES = (0.31, 0.75, 0.97)
-"""Share of their starts that do: the middles of the thirds of a Beta(1, ½) distribution, since most of them
-never work. So one failed start of one leaves 29 % that the configuration is sound, two of two leave 2 %, and
+"""Share of their trials that do: the middles of the thirds of a Beta(1, ½) distribution, since most of them
+never work. So one failed trial of one leaves 29 % that the configuration is sound, two of two leave 2 %, and
 one of ten leaves 97 %."""
 LEAST_ACCIDENT = 0.01
-"""Least rate of a start that went wrong; below, the spread between starts explains it."""
+"""Least rate of a trial that went wrong; below, the spread between trials explains it."""
 CONFIDENCE = 0.95
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
 class Counts:
-    """Failed and all requests of one start; none at all of one that failed."""
+    """Failed and all requests of one trial; none at all of one that failed."""
 
     failed: int = 0
     requests: int = 0
 
     @classmethod
     def of(cls, windows: Sequence[Window]) -> "Counts":
-        """Return those of the windows of one start."""
+        """Return those of the windows of one trial."""
         failed = sum(window.failures.total for window in windows)
         return cls(failed=failed, requests=failed + sum(window.correct for window in windows))
 
@@ -91,13 +91,13 @@ class FailureRate:
     """The part of it with which the configuration is sound."""
     failed: int
     requests: int
-    starts: int
-    failed_starts: int
-    """Of all starts."""
+    trials: int
+    failed_trials: int
+    """Of all trials."""
 
     @property
     def p_sound(self) -> float:
-        """The probability that its starts go wrong by accident only."""
+        """The probability that its trials go wrong by accident only."""
         return float(self.sound_shares.sum())
 
     def at_most(self, limit: float) -> float:
@@ -133,14 +133,14 @@ class FailureRates:
     """The posteriors of all configurations of a study."""
 
     def __init__(self, counts: Mapping[Hashable, Sequence[Counts]]) -> None:
-        """Fit to the counts of every start, by configuration; one without any starts has the prior."""
-        self._starts = {key: tuple(sorted(each)) for key, each in counts.items()}
+        """Fit to the counts of every trial, by configuration; one without any trials has the prior."""
+        self._trials = {key: tuple(sorted(each)) for key, each in counts.items()}
         decades = np.log10(CORRELATIONS / PRIOR_CORRELATION) / PRIOR_CORRELATION_DECADES
         evidence = [
             _likelihood(each).evidence
-            for each in self._starts.values()
+            for each in self._trials.values()
             # Where nothing failed, nothing differs: a high ρ would explain that as well as low rates do.
-            if any(start.failed for start in each)
+            if any(trial.failed for trial in each)
         ]
         of_correlation = np.sum([-(decades**2) / 2, *evidence], axis=0)
         self._of_correlation: Array = of_correlation - _log_sum(of_correlation, axis=0)
@@ -153,17 +153,17 @@ class FailureRates:
         return self._found[key]
 
     def _find(self, key: Hashable) -> FailureRate:
-        starts = self._starts.get(key, ())
-        likelihood = _likelihood(starts)
+        trials = self._trials.get(key, ())
+        likelihood = _likelihood(trials)
         weights = (self._of_correlation - likelihood.evidence)[:, None]
         sound, unsound = np.exp(likelihood.logs + weights).sum(axis=1)
         return FailureRate(
             shares=sound + unsound,
             sound_shares=sound,
-            failed=sum(each.failed for each in starts),
-            requests=sum(each.requests for each in starts),
-            starts=len(starts),
-            failed_starts=sum(not each.requests for each in starts),
+            failed=sum(each.failed for each in trials),
+            requests=sum(each.requests for each in trials),
+            trials=len(trials),
+            failed_trials=sum(not each.requests for each in trials),
         )
 
 
@@ -176,15 +176,15 @@ class _Likelihood:
 
 
 @lru_cache(maxsize=MOST_KEPT)
-def _likelihood(starts: tuple[Counts, ...]) -> _Likelihood:
-    """Return what the starts of one configuration say. Kept: a new start changes one configuration only."""
+def _likelihood(trials: tuple[Counts, ...]) -> _Likelihood:
+    """Return what the trials of one configuration say. Kept: a new trial changes one configuration only."""
     often = np.asarray([ACCIDENTS, *UNSOUND_SHARES])[:, None, None]
     total = np.zeros((len(often), len(CORRELATIONS), CELLS))
-    for start in starts:
-        if not start.requests:
+    for trial in trials:
+        if not trial.requests:
             total += np.log(often)
             continue
-        log = _log_beta_binomial(start)
+        log = _log_beta_binomial(trial)
         accident = _log_sum(log[:, RATES >= LEAST_ACCIDENT], axis=1)[:, None]
         accident -= math.log(np.count_nonzero(RATES >= LEAST_ACCIDENT))
         total += np.logaddexp(np.log1p(-often) + log, np.log(often) + accident)
@@ -193,14 +193,14 @@ def _likelihood(starts: tuple[Counts, ...]) -> _Likelihood:
     return _Likelihood(logs=logs, evidence=_log_sum(logs, axis=(0, 2)))
 
 
-def _log_beta_binomial(start: Counts) -> Array:
-    """Return the log likelihood of one start's counts, shape (ρ, rates), but for what all have in common."""
+def _log_beta_binomial(trial: Counts) -> Array:
+    """Return the log likelihood of one trial's counts, shape (ρ, rates), but for what all have in common."""
     correlation = CORRELATIONS[:, None] * np.sqrt(RATES / USUAL_RATE)
     size = 1 / np.minimum(correlation, MOST_CORRELATION) - 1
     alpha, beta = RATES * size, (1 - RATES) * size
-    log = gammaln(start.failed + alpha) - gammaln(alpha)
-    log += gammaln(start.requests - start.failed + beta) - gammaln(beta)
-    return np.asarray(log + gammaln(size) - gammaln(start.requests + size))
+    log = gammaln(trial.failed + alpha) - gammaln(alpha)
+    log += gammaln(trial.requests - trial.failed + beta) - gammaln(beta)
+    return np.asarray(log + gammaln(size) - gammaln(trial.requests + size))
 
 
 def _log_sum(logs: Array, *, axis: int | tuple[int, ...]) -> Array:

@@ -1,8 +1,8 @@
-"""Whether configurations keep the constraints of a study: a probability, given all their starts. Pure.
+"""Whether configurations keep the constraints of a study: a probability, given all their trials. Pure.
 
-A share near its bound, judged start by start, is a lottery: whoever is tried often enough passes, and one bad
-start would ban the best. So every metric has a posterior. Failed requests are counted
-(`statistics.failure_rate`, which counts failed starts, too); of other metrics the starts' logarithms are
+A share near its bound, judged trial by trial, is a lottery: whoever is tried often enough passes, and one bad
+trial would ban the best. So every metric has a posterior. Failed requests are counted
+(`statistics.failure_rate`, which counts failed trials, too); of other metrics the trials' logarithms are
 averaged, with Student's t and a spread that is pooled over the configurations. A study that compares what the
 server costs bounds goodput from below, too (`statistics.raw_goodput`).
 """
@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from scipy.special import ndtr, ndtri
 
 from tuner.ports import Config
-from tuner.records import Start, State, name_loads, under_load
+from tuner.records import Trial, State, name_loads, under_load
 from tuner.records.blend import Hosts
 from tuner.statistics.failure_rate import Counts, CredibleInterval, FailureRate, FailureRates
 from tuner.statistics.metric_means import MetricMeans
@@ -24,18 +24,18 @@ from tuner.study.objective import FAILURE_RATE, STARTED, Constraint
 RULED_OUT = 0.05
 """Less likely than that to keep the constraints, a configuration is out; above, it is measured again."""
 LEAST_RULING = 2
-"""Starts that it takes for that: nobody is judged by one."""
+"""Trials that it takes for that: nobody is judged by one."""
 MAY_SHIP = 0.9
 """What ships keeps the constraints with this probability at least."""
 MAY_SHIP_AS_BEFORE = 0.5
 """The same where a bound is what the default has: of two equal rates nobody can be so sure that one is no
-worse, and the default itself would not pass. Of simulated rates of 0.15 and 0.4 %, in 4 or 8 starts beside 10
+worse, and the default itself would not pass. Of simulated rates of 0.15 and 0.4 %, in 4 or 8 trials beside 10
 or 14 of the default, equal ones pass in 77 to 90 %, those half as high again in 7 to 27 %, and those twice as
 high in 3 % at the most; with 0.6 it was 70 to 87 %, 7 to 20 % and 2 %."""
 LEAST_WITHOUT_FAILURE = 1000
 """Or not one of so many requests has failed: no study can show that a rate of 10⁻⁵ is kept, and more cannot
 be asked."""
-EVERY_START = "every start works"
+EVERY_TRIAL = "every trial works"
 """How the constraint that is a part of every study is called where people read it."""
 GOODPUT_RPS = "goodput_rps"
 SERVES_AS_MUCH = f"{GOODPUT_RPS} >= {LEAST_SHARE:g} × default"
@@ -63,7 +63,7 @@ class Assessment:
     constraint: str
     metric: str
     probability: float
-    """That it is kept. Starts that went wrong count against `STARTED` if any failed, else against the
+    """That it is kept. Trials that went wrong count against `STARTED` if any failed, else against the
     rate."""
     seen: CredibleInterval | None
     """None where the metric was not measured, and for `STARTED`."""
@@ -100,7 +100,7 @@ def _say_share(share: float) -> str:
 
 
 def _say_failed(rate: FailureRate) -> str:
-    return f"fails to start or to bear the load {rate.failed_starts} times in {rate.starts}"
+    return f"fails to start or to bear the load {rate.failed_trials} times in {rate.trials}"
 
 
 class Feasibility:
@@ -108,30 +108,30 @@ class Feasibility:
 
     def __init__(
         self,
-        starts: Sequence[Start],
+        trials: Sequence[Trial],
         constraints: Sequence[Constraint],
         default: Config,
         *,
         n_hosts: int = 1,
     ) -> None:
-        """Fit to all starts of a study, or on one of so many hosts; those under another load are no test."""
+        """Fit to all trials of a study, or on one of so many hosts; those under another load are no test."""
         self._ruled_out = share_among(RULED_OUT, n_hosts)
         self._as_before = share_among(MAY_SHIP_AS_BEFORE, n_hosts)
         self._n_hosts = n_hosts
         self._default = _key(default)
         self._constraints = tuple(constraints)
         self._of_rate = tuple(each for each in constraints if each.metric == FAILURE_RATE)
-        groups: dict[Hashable, list[Start]] = {self._default: []}
-        for start in starts:
-            if start.role.is_under_study_load and (start.counts or start.state is State.FAILED):
-                groups.setdefault(_key(start.config), []).append(start)
-        self._rates = FailureRates({key: [_count(start) for start in group] for key, group in groups.items()})
+        groups: dict[Hashable, list[Trial]] = {self._default: []}
+        for trial in trials:
+            if trial.role.is_under_study_load and (trial.counts or trial.state is State.FAILED):
+                groups.setdefault(_key(trial.config), []).append(trial)
+        self._rates = FailureRates({key: [_count(trial) for trial in group] for key, group in groups.items()})
         self._metrics = {
             each.metric: MetricMeans.fit(each.metric, groups)
             for each in constraints
             if each.metric != FAILURE_RATE
         }
-        is_by_cost = is_searched_by_cost(starts) and not self.default_fails
+        is_by_cost = is_searched_by_cost(trials) and not self.default_fails
         self._goodput = RawGoodput.fit(groups, self._default) if is_by_cost else None
 
     @property
@@ -141,8 +141,8 @@ class Feasibility:
         Then it is no measure of what others have to serve: to serve few clients well is easy.
         """
         sought = [each for each in self._constraints if each.default_may_fail]
-        starts = self._rates.of(self._default).starts
-        return bool(sought) and starts >= LEAST_RULING and self._joint(sought, self._default) < RULED_OUT
+        trials = self._rates.of(self._default).trials
+        return bool(sought) and trials >= LEAST_RULING and self._joint(sought, self._default) < RULED_OUT
 
     def within(self, part: str) -> "Feasibility":  # noqa: ARG002 - there are no parts
         """Return the same of one load or one host, by its name; of all where it names none."""
@@ -160,9 +160,9 @@ class Feasibility:
         return self._joint(self._constraints, _key(config)) * self._serves_as_much(_key(config))
 
     def is_ruled_out(self, config: Config) -> bool:
-        """Return whether several starts leave next to no doubt that a configuration breaks a constraint."""
-        starts = self._rates.of(_key(config)).starts
-        return starts >= LEAST_RULING and self.probability(config) < self._ruled_out
+        """Return whether several trials leave next to no doubt that a configuration breaks a constraint."""
+        trials = self._rates.of(_key(config)).trials
+        return trials >= LEAST_RULING and self.probability(config) < self._ruled_out
 
     def may_ship(self, config: Config, *, as_before: float = MAY_SHIP_AS_BEFORE) -> bool:
         """Return whether a configuration keeps all constraints for all that can be known in a study.
@@ -201,8 +201,8 @@ class Feasibility:
         key = _key(config)
         rate, default = self._rates.of(key), self._rates.of(self._default)
         started = Assessment(
-            constraint=EVERY_START, metric=STARTED, seen=None, limit=None,
-            probability=rate.p_sound if rate.failed_starts else 1.0,
+            constraint=EVERY_TRIAL, metric=STARTED, seen=None, limit=None,
+            probability=rate.p_sound if rate.failed_trials else 1.0,
             of_default=None, finding=_say_failed(rate), finding_of_default=_say_failed(default),
         )  # fmt: skip
         bounds = (self._assess(each, key, rate) for each in self._constraints)
@@ -235,7 +235,7 @@ class Feasibility:
             seen, of_default = means.interval(key), means.interval(self._default)
         return Assessment(
             constraint=str(constraint), metric=metric, limit=constraint.limit,
-            probability=kept / rate.p_sound if metric == FAILURE_RATE and rate.failed_starts else kept,
+            probability=kept / rate.p_sound if metric == FAILURE_RATE and rate.failed_trials else kept,
             seen=seen, of_default=of_default, as_before=self._as_before,
             finding=_say(metric, seen), finding_of_default=_say(metric, of_default),
         )  # fmt: skip
@@ -294,16 +294,16 @@ class EveryFeasibility(Feasibility):
 
     def __init__(
         self,
-        starts: Sequence[Start],
+        trials: Sequence[Trial],
         constraints: Sequence[Constraint],
         default: Config,
         *,
         parts: Mapping[str, Feasibility],
         n_hosts: int = 1,
     ) -> None:
-        """Fit to what all starts of a study gave together; the parts are fitted to theirs."""
+        """Fit to what all trials of a study gave together; the parts are fitted to theirs."""
         self._in = dict(parts)
-        super().__init__(starts, constraints, default, n_hosts=n_hosts)
+        super().__init__(trials, constraints, default, n_hosts=n_hosts)
 
     def within(self, part: str) -> Feasibility:
         return self._in.get(part, self)
@@ -358,7 +358,7 @@ class FeasibilityOnHosts(EveryFeasibility):
     def probability(self, config: Config) -> float:
         """Return the probability that each host keeps the numbers, and all together what is relative."""
         key = _key(config)
-        measured = [each for each in self._in.values() if each.failure_rate(config).starts]
+        measured = [each for each in self._in.values() if each.failure_rate(config).trials]
         asked = measured or [*self._in.values()]
         return self.keeps_numbers(key) * combine([each.keeps_relative(key) for each in asked])
 
@@ -376,7 +376,7 @@ class FeasibilityOnHosts(EveryFeasibility):
 
 
 def judge_feasibility(
-    starts: Sequence[Start],
+    trials: Sequence[Trial],
     constraints: Sequence[Constraint],
     default: Config,
     hosts: Hosts | None = None,
@@ -386,29 +386,29 @@ def judge_feasibility(
     """Return the probabilities that configurations keep the constraints, under each load and on each host.
 
     Args:
-        starts: of the study.
+        trials: of the study.
         constraints: of the study.
         default: the default configuration.
         hosts: for all of which the winner is to hold; None for one, or where any of several will do.
-        n_hosts: of how many such hosts these are the starts of one.
+        n_hosts: of how many such hosts these are the trials of one.
     """
     if hosts is not None:
-        groups = {name: [start for start in starts if start.host == name] for name in hosts.names}
+        groups = {name: [trial for trial in trials if trial.host == name] for name in hosts.names}
         parts = {
             name: judge_feasibility(group, constraints, default, n_hosts=len(groups))
             for name, group in groups.items()
         }
-        return FeasibilityOnHosts(starts, constraints, default, parts=parts)
-    names = name_loads(starts)
+        return FeasibilityOnHosts(trials, constraints, default, parts=parts)
+    names = name_loads(trials)
     if not names:
-        return Feasibility(starts, constraints, default, n_hosts=n_hosts)
+        return Feasibility(trials, constraints, default, n_hosts=n_hosts)
     parts = {
         name: Feasibility(
-            [under_load(start, name) for start in starts], constraints, default, n_hosts=n_hosts
+            [under_load(trial, name) for trial in trials], constraints, default, n_hosts=n_hosts
         )
         for name in names
     }
-    return EveryFeasibility(starts, constraints, default, parts=parts, n_hosts=n_hosts)
+    return EveryFeasibility(trials, constraints, default, parts=parts, n_hosts=n_hosts)
 
 
 def _key(config: Config) -> Hashable:
@@ -416,9 +416,9 @@ def _key(config: Config) -> Hashable:
     return frozenset(config.items())
 
 
-def _count(start: Start) -> Counts:
-    """Return the counts of one start. One that answered nothing failed all that was asked."""
-    if not start.counts:
+def _count(trial: Trial) -> Counts:
+    """Return the counts of one trial. One that answered nothing failed all that was asked."""
+    if not trial.counts:
         return Counts()
-    counts = Counts.of(start.valid_windows)
+    counts = Counts.of(trial.valid_windows)
     return counts if counts.requests else Counts(failed=1, requests=1)

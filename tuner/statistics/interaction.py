@@ -32,7 +32,7 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Effect:
-    """What one configuration gives over the default on one host, as its starts there show it."""
+    """What one configuration gives over the default on one host, as its trials there show it."""
 
     log_ratio: float
     variance: float

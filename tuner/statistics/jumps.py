@@ -8,66 +8,66 @@ default is far from where it was. Only a second jump right after the same config
 from collections.abc import Sequence
 
 from tuner.ports import Config
-from tuner.records import Role, Start
+from tuner.records import Role, Trial
 from tuner.statistics.control_level import ControlLevel, middle_s
 from tuner.statistics.noise import Noise, estimate_noise
 
 MOST_DOUBTFUL = 2
-"""Starts of one configuration around jumps: after the second it is not tried a third time."""
+"""Trials of one configuration around jumps: after the second it is not tried a third time."""
 
 
-def requeue(starts: Sequence[Start], noise: Noise | None = None) -> tuple[int, ...]:
-    """Return the numbers of the search starts to measure again, once each, those under suspicion last.
+def requeue(trials: Sequence[Trial], noise: Noise | None = None) -> tuple[int, ...]:
+    """Return the numbers of the search trials to measure again, once each, those under suspicion last.
 
     Made where a jump was, and not repeated since: nobody knows on which side of the jump they were, which
     lies between the last good control and the first of the two that confirmed it.
     """
-    around = _doubtful(starts, noise)
-    tried = [start.config for _, doubtful in around for start in doubtful]
+    around = _doubtful(trials, noise)
+    tried = [trial.config for _, doubtful in around for trial in doubtful]
     numbers = []
     for after_s, doubtful in around:
-        since = [start.config for start in starts if start.counts and middle_s(start) > after_s]
+        since = [trial.config for trial in trials if trial.counts and middle_s(trial) > after_s]
         numbers += [
-            start.number
-            for start in doubtful
-            if start.config not in since and tried.count(start.config) < MOST_DOUBTFUL
+            trial.number
+            for trial in doubtful
+            if trial.config not in since and tried.count(trial.config) < MOST_DOUBTFUL
         ]
-    blamed = suspects(starts, noise)
+    blamed = suspects(trials, noise)
     return tuple(sorted(numbers, key=lambda number: (number in blamed, number)))
 
 
-def suspects(starts: Sequence[Start], noise: Noise | None = None) -> tuple[int, ...]:
-    """Return the numbers of the starts right after which the default was confirmed to have jumped."""
-    return tuple(doubtful[-1].number for _, doubtful in _doubtful(starts, noise) if doubtful)
+def suspects(trials: Sequence[Trial], noise: Noise | None = None) -> tuple[int, ...]:
+    """Return the numbers of the trials right after which the default was confirmed to have jumped."""
+    return tuple(doubtful[-1].number for _, doubtful in _doubtful(trials, noise) if doubtful)
 
 
-def carriers(starts: Sequence[Start], noise: Noise | None = None) -> tuple[Config, ...]:
+def carriers(trials: Sequence[Trial], noise: Noise | None = None) -> tuple[Config, ...]:
     """Return the configurations that leave something behind: around one jump, and alone before another.
 
     What was around a jump is measured again with a control right after it, so that it is alone.
     """
-    around = [[start.config for start in doubtful] for _, doubtful in _doubtful(starts, noise)]
+    around = [[trial.config for trial in doubtful] for _, doubtful in _doubtful(trials, noise)]
     alone = [configs[0] for configs in around if len(configs) == 1]
     return tuple(config for config in alone if sum(config in configs for configs in around) >= MOST_DOUBTFUL)
 
 
-def _doubtful(starts: Sequence[Start], noise: Noise | None) -> list[tuple[float, list[Start]]]:
-    """Return for each jump the time of the first control after it, and the search starts around it."""
-    hosts = dict.fromkeys(start.host for start in starts)
+def _doubtful(trials: Sequence[Trial], noise: Noise | None) -> list[tuple[float, list[Trial]]]:
+    """Return for each jump the time of the first control after it, and the search trials around it."""
+    hosts = dict.fromkeys(trial.host for trial in trials)
     return [
         jump
         for host in hosts
-        for jump in _doubtful_on_one([start for start in starts if start.host == host], noise)
+        for jump in _doubtful_on_one([trial for trial in trials if trial.host == host], noise)
     ]
 
 
-def _doubtful_on_one(starts: Sequence[Start], noise: Noise | None) -> list[tuple[float, list[Start]]]:
-    controls = [start for start in starts if start.role is Role.CONTROL and start.counts]
+def _doubtful_on_one(trials: Sequence[Trial], noise: Noise | None) -> list[tuple[float, list[Trial]]]:
+    controls = [trial for trial in trials if trial.role is Role.CONTROL and trial.counts]
     if not controls:
         return []
-    searched = [start for start in starts if start.role in {Role.SEARCH, Role.REPEAT} and start.counts]
-    jumps = ControlLevel.fit(controls, noise or estimate_noise(starts)).jumps
+    searched = [trial for trial in trials if trial.role in {Role.SEARCH, Role.REPEAT} and trial.counts]
+    jumps = ControlLevel.fit(controls, noise or estimate_noise(trials)).jumps
     return [
-        (after_s, [start for start in searched if before_s < middle_s(start) < after_s])
+        (after_s, [trial for trial in searched if before_s < middle_s(trial) < after_s])
         for before_s, after_s in jumps
     ]

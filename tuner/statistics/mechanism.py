@@ -1,4 +1,4 @@
-"""Why the winner is faster: what the target's counters say of its starts and of the default's. Pure.
+"""Why the winner is faster: what the target's counters say of its trials and of the default's. Pure.
 
 "Listen overflows per s 1,900 → 0" convinces an operator sooner than an importance does. A line is an
 observation that goes along with the gain, not a proof of its cause.
@@ -9,14 +9,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean, variance
 
-from tuner.records import Start, Window
+from tuner.records import Trial, Window
 
 CHANCE = 0.05
 """Probability of any line at all although nothing moved, shared out over the figures (Bonferroni)."""
 LEAST_MOVE = math.log(1.05)
 """Moves below 5 % explain nothing, however sure they are."""
-LEAST_STARTS = 2
-"""Without a second start of either side, their spread is not known."""
+LEAST_TRIALS = 2
+"""Without a second trial of either side, their spread is not known."""
 MIB = 2**20
 
 
@@ -46,10 +46,10 @@ class Figure:
     unit: str = ""
 
 
-def compare_mechanisms(default: Sequence[Start], winner: Sequence[Start]) -> tuple[Mechanism, ...]:
-    """Find what moved between the starts of the default and those of the winner, most moved first.
+def compare_mechanisms(default: Sequence[Trial], winner: Sequence[Trial]) -> tuple[Mechanism, ...]:
+    """Find what moved between the trials of the default and those of the winner, most moved first.
 
-    A start is one observation: the mean of its valid windows (windows of one start share its fate).
+    A trial is one observation: the mean of its valid windows (windows of one trial share its fate).
     """
     found = [(figure, _observe(figure, default), _observe(figure, winner)) for figure in FIGURES]
     moved = [
@@ -61,30 +61,30 @@ def compare_mechanisms(default: Sequence[Start], winner: Sequence[Start]) -> tup
 
 
 def attribute_mechanisms(
-    starts: Sequence[Start], has_line: Mapping[str, Sequence[bool]]
+    trials: Sequence[Trial], has_line: Mapping[str, Sequence[bool]]
 ) -> dict[str, tuple[Mechanism, ...]]:
     """Find what moves with each line while the others stay, most moved first.
 
-    Least squares of the log of each figure on all lines together: starts with one line have others more
-    often, too, and what those move is not to be put down to it. A line that no start has alone, apart from
+    Least squares of the log of each figure on all lines together: trials with one line have others more
+    often, too, and what those move is not to be put down to it. A line that no trial has alone, apart from
     the same others, moves nothing that could be told.
 
     Args:
-        starts: of any configuration, under one load.
-        has_line: by line, whether each start has it.
+        trials: of any configuration, under one load.
+        has_line: by line, whether each trial has it.
     """
     found: dict[str, list[Mechanism]] = {name: [] for name in has_line}
     for figure in FIGURES:
-        for name, before, after in _regress(figure, starts, has_line):
+        for name, before, after in _regress(figure, trials, has_line):
             found[name].append(_describe_move(figure, before, after))
     return {name: tuple(sorted(moved, key=_size)) for name, moved in found.items()}
 
 
 def _regress(
-    figure: Figure, starts: Sequence[Start], has_line: Mapping[str, Sequence[bool]]
+    figure: Figure, trials: Sequence[Trial], has_line: Mapping[str, Sequence[bool]]
 ) -> Iterator[tuple[str, float, float]]:
     """Yield the lines with which a figure moves for sure, and the figure without and with each."""
-    seen = [(index, known[0]) for index, each in enumerate(starts) if (known := _observe(figure, [each]))]
+    seen = [(index, known[0]) for index, each in enumerate(trials) if (known := _observe(figure, [each]))]
     rows = [index for index, _ in seen]
     # Pages that only show mechanisms are drawn without these.
     import numpy as np
@@ -113,12 +113,12 @@ def _size(mechanism: Mechanism) -> float:
     return -abs(math.log(mechanism.ratio)) if 0 < mechanism.ratio < math.inf else -math.inf
 
 
-def _observe(figure: Figure, starts: Sequence[Start]) -> list[float]:
-    """Measure one figure in each start that counts and has it."""
+def _observe(figure: Figure, trials: Sequence[Trial]) -> list[float]:
+    """Measure one figure in each trial that counts and has it."""
     seen = []
-    for start in starts:
-        if start.counts:
-            values = [figure.measure(window) for window in start.valid_windows]
+    for trial in trials:
+        if trial.counts:
+            values = [figure.measure(window) for window in trial.valid_windows]
             known = [value for value in values if value is not None]
             if known:
                 seen.append(fmean(known))
@@ -127,7 +127,7 @@ def _observe(figure: Figure, starts: Sequence[Start]) -> list[float]:
 
 def _differs(figure: Figure, before: Sequence[float], after: Sequence[float]) -> bool:
     """Return whether the means differ by more than their spread (t test) and by enough to matter."""
-    if min(len(before), len(after)) < LEAST_STARTS:
+    if min(len(before), len(after)) < LEAST_TRIALS:
         return False
     from scipy.special import stdtrit  # as in `_regress`
 

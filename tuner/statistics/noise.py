@@ -1,14 +1,14 @@
 """The noise of a host: what can be proved in it, and how to spend the seconds.
 
-The model of log goodput y of window j in start s of configuration c at time t is
+The model of log goodput y of window j in trial s of configuration c at time t is
 
     y = β(t) + δ_c + b_s + e_sj,    b ~ N(0, σ_b²),  e ~ N(0, σ_w²),  β a random walk with variance q·Δt.
 
-Variance is kept per level because windows of one start share b_s: repeating is worth most where the
+Variance is kept per level because windows of one trial share b_s: repeating is worth most where the
 variance is (Kalibera & Jones, "Rigorous benchmarking in reasonable time", ISMM 2013,
 doi 10.1145/2464157.2464160).
 
-Symbols: σ_w `sigma_window`, σ_b `sigma_start`, q `drift_per_s`; m windows of a start; c̄ mean of a control's
+Symbols: σ_w `sigma_window`, σ_b `sigma_trial`, q `drift_per_s`; m windows of a trial; c̄ mean of a control's
 windows; V(h) semivariance of controls that stand h places apart.
 """
 
@@ -22,12 +22,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import chdtri, stdtrit
 
-from tuner.records import Role, Start
+from tuner.records import Role, Trial
 
 PRIOR_DEGREES = 5.0
 """Of the spread between windows."""
-PRIOR_DEGREES_START = 2.0
-"""Of the spread between starts and of drift. With 5 a host whose starts vary by 12 % was taken for one of 8 %
+PRIOR_DEGREES_TRIAL = 2.0
+"""Of the spread between trials and of drift. With 5 a host whose trials vary by 12 % was taken for one of 8 %
 after the calibration's few controls."""
 PRIOR_DRIFT_PER_S = 0.01**2 / 300
 """The level wanders by about 1 % in five minutes."""
@@ -36,16 +36,16 @@ OUTLIER_SD = 4.0
 of them must not blind the rules that look for it. The same as the control's alarm; bursts of 5 σ_w pass."""
 LAGS = 4
 UNCERTAIN_FACTOR = 4.0
-"""Variance of a start that never became steady, or whose generator was the limit, relative to others'
+"""Variance of a trial that never became steady, or whose generator was the limit, relative to others'
 (measurement protocol)."""
 MAX_WINDOWS = 6
 MAX_PAIRS = 40
 CONTROL_INTERVALS = ((0.1, 8), (0.5, 6))
 LEAST_CONTROL_INTERVAL = 4
-"""Up to which ratio of drift to noise how many starts lie between controls; beyond, the least. Where controls
-alone track the drift, half as many starts between them are best (variance × cost of optimally weighted
+"""Up to which ratio of drift to noise how many trials lie between controls; beyond, the least. Where controls
+alone track the drift, half as many trials between them are best (variance × cost of optimally weighted
 controls under a random walk: three is within 17 % of the best for ratios of 0.05 to 4); beside a model of
-all starts the candidates track it as well."""
+all trials the candidates track it as well."""
 POWER = 0.8
 CONFIDENCE = 0.95
 
@@ -57,54 +57,54 @@ class Noise:
     PRIOR: ClassVar["Noise"]
 
     sigma_window: float
-    """Between windows of one start."""
-    sigma_start: float
-    """Between starts of one configuration, beyond what their windows explain."""
+    """Between windows of one trial."""
+    sigma_trial: float
+    """Between trials of one configuration, beyond what their windows explain."""
     drift_per_s: float
     """Variance that the host's level gains per second."""
     degrees_window: float
     """Degrees of freedom behind `sigma_window`, the prior's included."""
-    degrees_start: float
+    degrees_trial: float
 
 
 Noise.PRIOR = Noise(
     sigma_window=0.03,
-    sigma_start=0.02,
+    sigma_trial=0.02,
     drift_per_s=PRIOR_DRIFT_PER_S,
     degrees_window=PRIOR_DEGREES,
-    degrees_start=PRIOR_DEGREES_START,
+    degrees_trial=PRIOR_DEGREES_TRIAL,
 )
 
 
-def estimate_noise(starts: Sequence[Start]) -> Noise:
-    """Estimate the noise: σ_w within all starts, σ_b and drift from the control starts alone.
+def estimate_noise(trials: Sequence[Trial]) -> Noise:
+    """Estimate the noise: σ_w within all trials, σ_b and drift from the control trials alone.
 
     Each is shrunk towards its prior, which is worth a few degrees of freedom. That of σ_b is two thirds of
     this host's σ_w, not a fixed 2 %: hosts differ tenfold in noise, and windows of 1 s on two shared cores
     vary by 8 % and more, where a fixed prior left intervals of speedups with 87–90 % coverage.
     """
     prior = Noise.PRIOR
-    counted = [start for start in starts if start.counts and not start.has_collapsed]
+    counted = [trial for trial in trials if trial.counts and not trial.has_collapsed]
     squares, degrees = _within(counted)
     window_variance = _shrink(prior.sigma_window**2, squares, degrees)
     controls = sorted(
-        (start for start in counted if start.role is Role.CONTROL),
-        key=lambda start: (start.host, start.started_s),
+        (trial for trial in counted if trial.role is Role.CONTROL),
+        key=lambda trial: (trial.host, trial.started_s),
     )
     usual = _usual(window_variance)
-    between, drift, start_degrees = _between(controls, window_variance)
+    between, drift, trial_degrees = _between(controls, window_variance)
     return Noise(
         sigma_window=math.sqrt(window_variance),
-        sigma_start=math.sqrt(_shrink(usual, between * start_degrees, start_degrees, PRIOR_DEGREES_START)),
-        drift_per_s=_shrink(prior.drift_per_s, drift * start_degrees, start_degrees, PRIOR_DEGREES_START),
+        sigma_trial=math.sqrt(_shrink(usual, between * trial_degrees, trial_degrees, PRIOR_DEGREES_TRIAL)),
+        drift_per_s=_shrink(prior.drift_per_s, drift * trial_degrees, trial_degrees, PRIOR_DEGREES_TRIAL),
         degrees_window=PRIOR_DEGREES + degrees,
-        degrees_start=PRIOR_DEGREES_START + start_degrees,
+        degrees_trial=PRIOR_DEGREES_TRIAL + trial_degrees,
     )
 
 
 def _usual(window_variance: float) -> float:
     """Return the σ_b² to expect of a host with this σ_w²."""
-    return window_variance * (Noise.PRIOR.sigma_start / Noise.PRIOR.sigma_window) ** 2
+    return window_variance * (Noise.PRIOR.sigma_trial / Noise.PRIOR.sigma_window) ** 2
 
 
 def _shrink(
@@ -113,12 +113,12 @@ def _shrink(
     return (prior_degrees * prior + sum_of_squares) / (prior_degrees + degrees)
 
 
-def _within(starts: Sequence[Start]) -> tuple[float, int]:
-    """Pool the squared deviations of windows from their start's mean; returns their sum and degrees."""
+def _within(trials: Sequence[Trial]) -> tuple[float, int]:
+    """Pool the squared deviations of windows from their trial's mean; returns their sum and degrees."""
     variances: list[float] = []
     degrees: list[int] = []
-    for start in starts:
-        logs = [window.log_value for window in start.valid_windows]
+    for trial in trials:
+        logs = [window.log_value for window in trial.valid_windows]
         if len(logs) > 1:
             mean = fmean(logs)
             variances.append(sum((log - mean) ** 2 for log in logs) / (len(logs) - 1))
@@ -139,7 +139,7 @@ def _most(variances: NDArray[np.float64], degrees: NDArray[np.float64], prior: f
     return OUTLIER_SD**2 * _shrink(prior, float(scaled[(len(scaled) - 1) // 2]) * len(scaled), len(scaled))
 
 
-def _between(controls: Sequence[Start], window_variance: float) -> tuple[float, float, float]:
+def _between(controls: Sequence[Trial], window_variance: float) -> tuple[float, float, float]:
     """Fit the variogram of the control means; returns σ_b², drift per second and degrees of freedom.
 
     V(h) = ½ mean (c̄_{i+h} − c̄_i)² ≈ σ_b² + σ_w²/m + ½ q Δt is immune to slow drift, which an ordinary
@@ -150,7 +150,7 @@ def _between(controls: Sequence[Start], window_variance: float) -> tuple[float, 
     lags = [pairs for lag in range(1, LAGS + 1) if (pairs := _pairs(controls, lag))]
     if not lags:
         return 0.0, 0.0, 0.0
-    of_windows = window_variance * fmean(1 / len(start.valid_windows) for start in controls)
+    of_windows = window_variance * fmean(1 / len(trial.valid_windows) for trial in controls)
     nearest = _squares(lags[0])
     most = _most(nearest, np.ones(len(nearest)), _usual(window_variance) + of_windows)
     semivariance = np.asarray([np.mean(np.minimum(_squares(pairs), most)) - of_windows for pairs in lags])
@@ -176,28 +176,28 @@ def _degrees(differences: int) -> float:
     return 2 * differences**2 / (3 * differences - 1)
 
 
-def _pairs(controls: Sequence[Start], lag: int) -> list[tuple[Start, Start]]:
+def _pairs(controls: Sequence[Trial], lag: int) -> list[tuple[Trial, Trial]]:
     """Pair each control with the one so many places later in the same session."""
     pairs = zip(controls, controls[lag:], strict=False)
     return [(earlier, later) for earlier, later in pairs if earlier.session == later.session]
 
 
-def _squares(pairs: Sequence[tuple[Start, Start]]) -> NDArray[np.float64]:
+def _squares(pairs: Sequence[tuple[Trial, Trial]]) -> NDArray[np.float64]:
     """Return half the squared difference of each pair."""
     logs = np.asarray([(earlier.log_value, later.log_value) for earlier, later in pairs], dtype=float)
     halves: NDArray[np.float64] = 0.5 * (logs[:, 1] - logs[:, 0]) ** 2
     return halves
 
 
-def start_variance(noise: Noise, windows: int, certain: bool = True) -> float:  # noqa: FBT001, FBT002 - reads well
-    """Return the variance of one start's mean log goodput around its configuration's."""
-    variance = noise.sigma_start**2 + noise.sigma_window**2 / max(windows, 1)
+def trial_variance(noise: Noise, windows: int, certain: bool = True) -> float:  # noqa: FBT001, FBT002 - reads well
+    """Return the variance of one trial's mean log goodput around its configuration's."""
+    variance = noise.sigma_trial**2 + noise.sigma_window**2 / max(windows, 1)
     return variance if certain else UNCERTAIN_FACTOR * variance
 
 
 def pair_sd(noise: Noise, windows: int) -> float:
-    """Return the SD of the log ratio of two fresh starts."""
-    return math.sqrt(2 * start_variance(noise, windows))
+    """Return the SD of the log ratio of two fresh trials."""
+    return math.sqrt(2 * trial_variance(noise, windows))
 
 
 def half_width(noise: Noise, *, pairs: int, windows: int) -> float:
@@ -217,20 +217,20 @@ def detectable_gain(noise: Noise, *, pairs: int, windows: int) -> float:
 
 
 def control_interval(noise: Noise, slot_s: float, windows: int) -> int:
-    """Return how many other starts, each `slot_s` long, lie between two controls."""
-    ratio = noise.drift_per_s * slot_s / max(start_variance(noise, windows), 1e-12)
+    """Return how many other trials, each `slot_s` long, lie between two controls."""
+    ratio = noise.drift_per_s * slot_s / max(trial_variance(noise, windows), 1e-12)
     return next((interval for limit, interval in CONTROL_INTERVALS if ratio < limit), LEAST_CONTROL_INTERVAL)
 
 
-def size_pairs(noise: Noise, *, seconds: float, start_cost_s: float, window_s: float) -> tuple[int, int]:
-    """Return pairs and windows per start with which given seconds give the narrowest interval.
+def size_pairs(noise: Noise, *, seconds: float, trial_cost_s: float, window_s: float) -> tuple[int, int]:
+    """Return pairs and windows per trial with which given seconds give the narrowest interval.
 
     What is best for a variance, √(c_start/c_window · σ_w²/σ_b²) windows (Kalibera & Jones 2013, optimal
     repetition counts), is not best for an interval from few pairs: t with three degrees of freedom costs more
     than windows save. So all choices of two or more pairs are compared.
     """
     choices = [
-        (max(2, min(MAX_PAIRS, int(seconds / (2 * (start_cost_s + windows * window_s))))), windows)
+        (max(2, min(MAX_PAIRS, int(seconds / (2 * (trial_cost_s + windows * window_s))))), windows)
         for windows in range(1, MAX_WINDOWS + 1)
     ]
     return min(choices, key=lambda choice: half_width(noise, pairs=choice[0], windows=choice[1]))

@@ -11,7 +11,7 @@ from tuner.optimize.gp import GaussianProcess, ObservationNoise
 from tuner.optimize.history import compress
 from tuner.optimize.replay import shared
 from tuner.ports import Config
-from tuner.records import Role, Start
+from tuner.records import Role, Trial
 from tuner.space import Space
 from tuner.statistics.control_level import (
     HostLevels,
@@ -23,20 +23,20 @@ from tuner.statistics.control_level import (
     speedups,
 )
 from tuner.statistics.interaction import Effect, Interaction, estimate_sd
-from tuner.statistics.noise import Noise, estimate_noise, start_variance
+from tuner.statistics.noise import Noise, estimate_noise, trial_variance
 
 LEARNS_FROM = frozenset({Role.CONTROL, Role.SEARCH, Role.REPEAT, Role.RACE, Role.ABLATION})
 KNOWN_NOISE_DEGREES = 11.0
-"""Degrees of freedom from which on the scatter between starts is taken for noise alone."""
+"""Degrees of freedom from which on the scatter between trials is taken for noise alone."""
 HOST_SD = 0.5
 """Standard deviation beforehand of what one of several hosts gives, around its own controls' median."""
 JUMP_SD = 0.5
 """Standard deviation of the level beforehand on either side of a confirmed jump."""
 FAR_BELOW = 0.7
-"""Log points below the default and the median up to which no start is pulled up: half of its goodput."""
+"""Log points below the default and the median up to which no trial is pulled up: half of its goodput."""
 OUTLIER_SD = 4.0
-OUTLIER_STARTS = 3
-"""From so many starts of a configuration on, one that the others contradict is known for a stall."""
+OUTLIER_TRIALS = 3
+"""From so many trials of a configuration on, one that the others contradict is known for a stall."""
 
 Array = NDArray[np.float64]
 
@@ -51,10 +51,10 @@ class Moments:
     """Names, n of them."""
 
     @classmethod
-    def of(cls, starts: Sequence[Start]) -> "Moments":
-        """Return those of the starts' windows."""
-        times = np.array([middle_s(start) for start in starts])
-        return cls(times=times, hosts=tuple(start.host for start in starts))
+    def of(cls, trials: Sequence[Trial]) -> "Moments":
+        """Return those of the trials' windows."""
+        times = np.array([middle_s(trial) for trial in trials])
+        return cls(times=times, hosts=tuple(trial.host for trial in trials))
 
     def __len__(self) -> int:
         return len(self.times)
@@ -98,20 +98,20 @@ class Walks:
     """What the default gives on each host, roughly, over what it gives on the first: log points."""
 
     @classmethod
-    def fit(cls, starts: Sequence[Start], controls: Sequence[tuple[Start, float]], noise: Noise) -> "Walks":
-        """Fit to starts, of which the controls tell the level with the log that each stands for."""
-        levels = HostLevels.fit([start for start, _ in controls], noise)
-        hosts = dict.fromkeys(start.host for start in starts)
+    def fit(cls, trials: Sequence[Trial], controls: Sequence[tuple[Trial, float]], noise: Noise) -> "Walks":
+        """Fit to trials, of which the controls tell the level with the log that each stands for."""
+        levels = HostLevels.fit([trial for trial, _ in controls], noise)
+        hosts = dict.fromkeys(trial.host for trial in trials)
         medians = {
             host: float(np.median(logs))
             for host in hosts
-            if (logs := [log for start, log in controls if start.host == host])
+            if (logs := [log for trial, log in controls if trial.host == host])
         }
         middle = next(iter(medians.values()))
         return cls(
             by_host={
                 host: Walk(
-                    first_s=min(middle_s(start) for start in starts if start.host == host),
+                    first_s=min(middle_s(trial) for trial in trials if trial.host == host),
                     drift_per_s=noise.drift_per_s,
                     jumps=levels.by_host[host].jumps if host in medians else (),
                 )
@@ -141,42 +141,42 @@ class Walks:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Observations:
-    """All starts that count, ready for a model."""
+    """All trials that count, ready for a model."""
 
     noise: Noise
     walks: Walks
     moments: Moments
-    """Of each start."""
+    """Of each trial."""
     encoding: Encoding
     columns: Columns
     points: Points
     """Shape (n, d)."""
     values: Array
-    """Log goodput of each start, shape (n,), or the log of another metric."""
+    """Log goodput of each trial, shape (n,), or the log of another metric."""
     apart: ObservationNoise
     interaction: Interaction | None = None
     """What configurations give differently on several hosts; None for one."""
 
     @classmethod
     def of(
-        cls, space: Space, starts: Sequence[Start], roles: Collection[Role] = LEARNS_FROM
+        cls, space: Space, trials: Sequence[Trial], roles: Collection[Role] = LEARNS_FROM
     ) -> "Observations | None":
-        """Return those of the starts in some roles; None before the default was measured."""
-        told = [start for start in starts if start.role in roles and start.log_value is not None]
-        told = [start for start in told if start.counts]
-        controls = reference_logs([start for start in told if start.role is Role.CONTROL])
+        """Return those of the trials in some roles; None before the default was measured."""
+        told = [trial for trial in trials if trial.role in roles and trial.log_value is not None]
+        told = [trial for trial in told if trial.counts]
+        controls = reference_logs([trial for trial in told if trial.role is Role.CONTROL])
         if not controls:
             return None
-        logs = {id(start): log for start, log in controls}
-        told = [start for start in told if start.role is not Role.CONTROL or id(start) in logs]
+        logs = {id(trial): log for trial, log in controls}
+        told = [trial for trial in told if trial.role is not Role.CONTROL or id(trial) in logs]
         noise = estimate_noise(told)
         moments = Moments.of(told)
         walks = Walks.fit(told, controls, noise)
         encoding = Encoding(shared(space.dimensions))
-        points = encode(space, encoding, [start.config for start in told])
-        values = np.array([logs.get(id(start), start.log_value or 0.0) for start in told])
+        points = encode(space, encoding, [trial.config for trial in told])
+        values = np.array([logs.get(id(trial), trial.log_value or 0.0) for trial in told])
         values -= walks.offset(moments)
-        of_default = np.array([start.role is Role.CONTROL for start in told])
+        of_default = np.array([trial.role is Role.CONTROL for trial in told])
         common = walks.covariances(moments, moments)
         columns = make_columns(space, encoding)
         interaction = _find_interaction(space, told, noise, encoding)
@@ -195,7 +195,7 @@ class Observations:
                     told, noise, points, values, drifted=noise.drift_per_s * np.ptp(moments.times)
                 ),
                 shared=common,
-                degrees=noise.degrees_start,
+                degrees=noise.degrees_trial,
             ),
             interaction=interaction,
         )
@@ -206,7 +206,7 @@ class Observations:
         return self.apart.degrees >= KNOWN_NOISE_DEGREES
 
     def fit(self, seed: int) -> GaussianProcess:
-        """Return the process with the most probable kernel; the seed chooses among very many starts."""
+        """Return the process with the most probable kernel; the seed chooses among very many trials."""
         return GaussianProcess.fit(
             self.columns, self.points, self.values, self.apart,
             seed=seed, is_noise_known=self.is_noise_known,
@@ -230,17 +230,17 @@ def _damp_disasters(values: Array, of_default: NDArray[np.bool_]) -> Array:
 
 
 def _find_interaction(
-    space: Space, starts: Sequence[Start], noise: Noise, encoding: Encoding
+    space: Space, trials: Sequence[Trial], noise: Noise, encoding: Encoding
 ) -> Interaction | None:
-    """Return what configurations give differently on the hosts of these starts; None where there is one."""
-    if len({start.host for start in starts}) < 2:  # noqa: PLR2004 - several
+    """Return what configurations give differently on the hosts of these trials; None where there is one."""
+    if len({trial.host for trial in trials}) < 2:  # noqa: PLR2004 - several
         return None
-    default, shown = space.default(), speedups(starts, noise)
+    default, shown = space.default(), speedups(trials, noise)
     groups: dict[Hashable, dict[str, list[Speedup]]] = {}
-    for start in starts:
-        if start.number in shown and dict(start.config) != dict(default):
-            key = frozenset(start.config.items())
-            groups.setdefault(key, {}).setdefault(start.host, []).append(shown[start.number])
+    for trial in trials:
+        if trial.number in shown and dict(trial.config) != dict(default):
+            key = frozenset(trial.config.items())
+            groups.setdefault(key, {}).setdefault(trial.host, []).append(shown[trial.number])
     effects = (
         {host: _as_effect(combine(repeats, noise)) for host, repeats in by_host.items()}
         for by_host in groups.values()
@@ -282,27 +282,27 @@ def make_columns(space: Space, encoding: Encoding) -> Columns:
     return Columns(encoding.is_choice, is_conditional, encoding.levels)
 
 
-def _variances(starts: Sequence[Start], noise: Noise, points: Points, values: Array, drifted: float) -> Array:
-    """Return each start's own variance, shape (n,); one that its repeats contradict tells little.
+def _variances(trials: Sequence[Trial], noise: Noise, points: Points, values: Array, drifted: float) -> Array:
+    """Return each trial's own variance, shape (n,); one that its repeats contradict tells little.
 
-    A stall hits one start of many, and no normal noise has it; its distance from the median of the others
-    becomes its standard deviation. `drifted` is the variance that the level has gained over all starts.
+    A stall hits one trial of many, and no normal noise has it; its distance from the median of the others
+    becomes its standard deviation. `drifted` is the variance that the level has gained over all trials.
     """
     variances = np.array(
-        [start_variance(noise, len(start.valid_windows), is_certain(start)) for start in starts]
+        [trial_variance(noise, len(trial.valid_windows), is_certain(trial)) for trial in trials]
     )
     # What hosts see differently is no stall.
     groups: dict[tuple[bytes, str], list[int]] = {}
-    for index, (row, start) in enumerate(zip(points, starts, strict=True)):
-        groups.setdefault((row.tobytes(), start.host), []).append(index)
+    for index, (row, trial) in enumerate(zip(points, trials, strict=True)):
+        groups.setdefault((row.tobytes(), trial.host), []).append(index)
     for rows in groups.values():
-        if len(rows) >= OUTLIER_STARTS:
+        if len(rows) >= OUTLIER_TRIALS:
             away = (values[rows] - np.median(values[rows])) ** 2
             is_out = away > OUTLIER_SD**2 * (variances[rows] + drifted)
             variances[rows] = np.where(is_out, away, variances[rows])
     return variances
 
 
-def is_certain(start: Start) -> bool:
-    """Return whether a start became steady, and the server was its limit."""
-    return start.steady and not is_lower_bound(start)
+def is_certain(trial: Trial) -> bool:
+    """Return whether a trial became steady, and the server was its limit."""
+    return trial.steady and not is_lower_bound(trial)

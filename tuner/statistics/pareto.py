@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from statistics import fmean, variance
 
 from tuner.ports import Config
-from tuner.records import Role, Start
+from tuner.records import Role, Trial
 from tuner.statistics.control_level import Speedup
 from tuner.statistics.ranking import Ranking, as_controls, config_key
 from tuner.study.objective import METRICS
@@ -24,30 +24,30 @@ class FrontChoice:
     goodput: Speedup
     cost: Speedup
     """Log ratio of the cost metric; below 0 is cheaper than the default."""
-    starts: int
+    trials: int
 
 
-def costs(starts: Sequence[Start], metric: str) -> Mapping[int, Speedup]:
-    """Return the cost of every start as a log ratio to that of its host's control starts, by start number.
+def costs(trials: Sequence[Trial], metric: str) -> Mapping[int, Speedup]:
+    """Return the cost of every trial as a log ratio to that of its host's control trials, by trial number.
 
-    The noise of one start is that of the control starts among each other, host by host; with too few of them
+    The noise of one trial is that of the control trials among each other, host by host; with too few of them
     nothing is known, and nothing is given.
     """
-    logs = {start.number: log for start in starts if (log := log_cost(start, metric)) is not None}
+    logs = {trial.number: log for trial in trials if (log := log_cost(trial, metric)) is not None}
     levels = find_levels(
-        (start.host, logs[start.number])
-        for start in as_controls(starts)
-        if start.role is Role.CONTROL and start.number in logs
+        (trial.host, logs[trial.number])
+        for trial in as_controls(trials)
+        if trial.role is Role.CONTROL and trial.number in logs
     )
     if levels is None:
         return {}
     return {
-        start.number: Speedup(
-            log_ratio=logs[start.number] - levels.mean[start.host],
-            variance=levels.noise * (1 + 1 / levels.starts[start.host]),
+        trial.number: Speedup(
+            log_ratio=logs[trial.number] - levels.mean[trial.host],
+            variance=levels.noise * (1 + 1 / levels.trials[trial.host]),
         )
-        for start in starts
-        if start.number in logs and start.host in levels.mean
+        for trial in trials
+        if trial.number in logs and trial.host in levels.mean
     }
 
 
@@ -56,16 +56,16 @@ class CostLevels:
     """What the default costs on each host, as logarithms."""
 
     mean: Mapping[str, float]
-    starts: Mapping[str, int]
+    trials: Mapping[str, int]
     """How many each mean is of."""
     noise: float
-    """Variance of one start around its host's mean."""
+    """Variance of one trial around its host's mean."""
     degrees: int
     """Degrees of freedom behind it."""
 
 
 def find_levels(controls: Iterable[tuple[str, float]]) -> CostLevels | None:
-    """Return the levels of hosts by the log cost of each control start; None with too few of them."""
+    """Return the levels of hosts by the log cost of each control trial; None with too few of them."""
     groups: dict[str, list[float]] = {}
     for host, log in controls:
         groups.setdefault(host, []).append(log)
@@ -81,36 +81,36 @@ def find_levels(controls: Iterable[tuple[str, float]]) -> CostLevels | None:
     )
     return CostLevels(
         mean={host: fmean(group) for host, group in groups.items()},
-        starts={host: len(group) for host, group in groups.items()},
+        trials={host: len(group) for host, group in groups.items()},
         noise=max(pooled, LEAST_VARIANCE),
         degrees=degrees,
     )
 
 
-def log_cost(start: Start, metric: str) -> float | None:
-    """Return the log of a cost metric of one start; None where it was not measured."""
-    if not start.counts or not start.role.is_under_study_load:
+def log_cost(trial: Trial, metric: str) -> float | None:
+    """Return the log of a cost metric of one trial; None where it was not measured."""
+    if not trial.counts or not trial.role.is_under_study_load:
         return None
-    value = METRICS[metric](start)
+    value = METRICS[metric](trial)
     return math.log(value) if value is not None and value > 0 else None
 
 
 def find_front(
-    starts: Sequence[Start], ranking: Ranking, default: Config, metric: str, *, winner: Config | None
+    trials: Sequence[Trial], ranking: Ranking, default: Config, metric: str, *, winner: Config | None
 ) -> tuple[FrontChoice, ...]:
     """Return the feasible configurations that no other beats in both, the default among them; fastest first.
 
     The winner is one of them in any case: what seems to beat it was not confirmed.
     """
-    by_start = costs(starts, metric)
+    by_trial = costs(trials, metric)
     of_config: dict[str, list[Speedup]] = {}
-    for start in starts:
-        if start.number in by_start:
-            of_config.setdefault(config_key(start.config), []).append(by_start[start.number])
+    for trial in trials:
+        if trial.number in by_trial:
+            of_config.setdefault(config_key(trial.config), []).append(by_trial[trial.number])
     nothing = Speedup(log_ratio=0.0, variance=0.0)
     found = [
         FrontChoice(
-            config=default, goodput=nothing, cost=nothing, starts=len(of_config.get(config_key(default), []))
+            config=default, goodput=nothing, cost=nothing, trials=len(of_config.get(config_key(default), []))
         )
     ]
     for entry in ranking.entries:
@@ -119,7 +119,7 @@ def find_front(
             mean = fmean(each.log_ratio for each in seen)
             cost = Speedup(log_ratio=mean, variance=seen[0].variance / len(seen))
             found.append(
-                FrontChoice(config=entry.config, goodput=entry.posterior, cost=cost, starts=entry.starts)
+                FrontChoice(config=entry.config, goodput=entry.posterior, cost=cost, trials=entry.trials)
             )
     front = undominated(found)
     proven = [each for each in found if winner and dict(each.config) == dict(winner) and each not in front]

@@ -1,6 +1,6 @@
-"""The posterior of a campaign: what all its starts say together about any configuration.
+"""The posterior of a campaign: what all its trials say together about any configuration.
 
-One Gaussian process of log goodput for configuration, start and time:
+One Gaussian process of log goodput for configuration, trial and time:
 
     y_s = f(x_s) + β(t_s) + b_s + ē_s
 
@@ -25,11 +25,11 @@ from tuner.optimize.encoding import Encoding, Points
 from tuner.optimize.gp import GaussianProcess
 from tuner.optimize.leaning import HINT_PRICES, Leaning
 from tuner.ports import Config
-from tuner.records import Role, Start
+from tuner.records import Role, Trial
 from tuner.records.blend import AcrossHosts, Hosts
 from tuner.space import Space
 from tuner.statistics.control_level import Speedup
-from tuner.statistics.noise import start_variance
+from tuner.statistics.noise import trial_variance
 from tuner.statistics.observations import LEARNS_FROM, Moments, Observations, encode, is_certain
 
 HINT_GAIN = HINT_PRICES * 0.01
@@ -61,22 +61,22 @@ class Posterior:
     def fit(
         cls,
         space: Space,
-        starts: Sequence[Start],
+        trials: Sequence[Trial],
         *,
         seed: int = 0,
         asks_experts: bool = False,
         hosts: Hosts | None = None,
     ) -> "Posterior | None":
-        """Fit to every start that counts; None before the default was measured.
+        """Fit to every trial that counts; None before the default was measured.
 
         Args:
             space: of the study.
-            starts: of any role; those of the confirmation and at a fixed rate are left out.
-            seed: of the choice among very many starts.
+            trials: of any role; those of the confirmation and at a fixed rate are left out.
+            seed: of the choice among very many trials.
             asks_experts: whether hints count beforehand, as when something is to be chosen.
             hosts: for which gains are to hold; None for one, or for all together.
         """
-        seen = Observations.of(space, starts)
+        seen = Observations.of(space, trials)
         if seen is None:
             return None
         leaning = _lean(space, seen.encoding) if asks_experts else None
@@ -120,17 +120,17 @@ class Posterior:
             Speedup(log_ratio=float(mean), variance=float(variance))
             for mean, variance in zip(means, covariances.diagonal(), strict=True)
         ]
-        return [found[start : start + len(configs)] for start in range(0, len(found), len(configs))]
+        return [found[trial : trial + len(configs)] for trial in range(0, len(found), len(configs))]
 
-    def shifts(self, starts: Sequence[Start]) -> Array:
-        """Return what lies between the gain on each start's host and the one that counts; shape (n,).
+    def shifts(self, trials: Sequence[Trial]) -> Array:
+        """Return what lies between the gain on each trial's host and the one that counts; shape (n,).
 
         Nothing where what configurations give on all hosts together counts.
         """
         if self.compared is None:
-            return np.zeros(len(starts))
+            return np.zeros(len(trials))
         names = self.compared.names
-        configs = {_key(start.config): start.config for start in starts}
+        configs = {_key(trial.config): trial.config for trial in trials}
         between: dict[tuple[Hashable, str], float] = {}
         for keys in _in_parts([*configs], AT_ONCE):
             means, _ = self._gains_on([configs[key] for key in keys], names)
@@ -141,7 +141,7 @@ class Posterior:
                 for row, name in enumerate(names)
                 for column, key in enumerate(keys)
             }
-        return np.array([between.get((_key(start.config), start.host), 0.0) for start in starts])
+        return np.array([between.get((_key(trial.config), trial.host), 0.0) for trial in trials])
 
     def _gains_on(
         self, configs: Sequence[Config], hosts: Sequence[str | None], *, is_rough: bool = True
@@ -197,7 +197,7 @@ class Posterior:
         return self.gains_apart([config])[0]
 
     def level(self, time_s: float, host: str = "") -> tuple[float, float]:
-        """Return mean and variance of the default's log goodput at a time, as a long start would show it."""
+        """Return mean and variance of the default's log goodput at a time, as a long trial would show it."""
         means, variances = self._levels(Moments(times=np.array([time_s]), hosts=(host,)))
         return float(means[0]), float(variances[0])
 
@@ -210,19 +210,19 @@ class Posterior:
         )
         return means + self.seen.walks.offset(moments), np.maximum(covariances.diagonal(), 0.0)
 
-    def speedups(self, starts: Sequence[Start]) -> list[Speedup]:
-        """Return what each start alone shows: its log goodput over the level at its time."""
-        levels, variances = self._levels(Moments.of(starts))
+    def speedups(self, trials: Sequence[Trial]) -> list[Speedup]:
+        """Return what each trial alone shows: its log goodput over the level at its time."""
+        levels, variances = self._levels(Moments.of(trials))
         return [
             Speedup(
-                log_ratio=(start.log_value or 0.0) - float(level),
-                variance=start_variance(self.seen.noise, len(start.valid_windows), is_certain(start))
+                log_ratio=(trial.log_value or 0.0) - float(level),
+                variance=trial_variance(self.seen.noise, len(trial.valid_windows), is_certain(trial))
                 + float(variance),
             )
-            for start, level, variance in zip(starts, levels, variances, strict=True)
+            for trial, level, variance in zip(trials, levels, variances, strict=True)
         ]
 
-    def worth_of_a_start(
+    def worth_of_a_trial(
         self,
         configs: Sequence[Config],
         *,
@@ -230,42 +230,42 @@ class Posterior:
         windows: int,
         bonus: Array | None = None,
         host: str = "",
-        pending: Sequence[Start] = (),
+        pending: Sequence[Trial] = (),
     ) -> Array:
-        """Return by how much another start of each raises the mean of the one chosen then; shape (m,).
+        """Return by how much another trial of each raises the mean of the one chosen then; shape (m,).
 
         The knowledge gradient over these configurations (Frazier, Powell & Dayanik 2009,
         doi 10.1287/ijoc.1080.0314), in log points.
 
         Args:
             configs: what is chosen among.
-            at_s: when the start would be made, in seconds since the epoch.
-            windows: of that start.
+            at_s: when the trial would be made, in seconds since the epoch.
+            windows: of that trial.
             bonus: shape (m,), worth of each besides its gain; None for none.
             host: on which it would be made.
-            pending: starts that others are at. What they will show is as expected; it leaves less to learn.
+            pending: trials that others are at. What they will show is as expected; it leaves less to learn.
         """
         points = self._points(configs)
         targets = np.concatenate([points] * len(self._targets))
-        # The functions of default and configurations, then what a start of each would show now, and what
+        # The functions of default and configurations, then what a trial of each would show now, and what
         # those show that others are at.
         asked = np.concatenate([self._default, targets, points, self._points([s.config for s in pending])])
         first, last = 1 + len(targets), 1 + len(targets) + len(configs)
-        is_start = np.arange(len(asked)) >= first
-        where = (host,) * len(configs) + tuple(start.host for start in pending)
+        is_trial = np.arange(len(asked)) >= first
+        where = (host,) * len(configs) + tuple(trial.host for trial in pending)
         moments = Moments(times=np.full(len(asked), at_s), hosts=(host,) * first + where)
-        across = self.seen.walks.covariances(moments, self.seen.moments) * is_start[:, None]
-        between = self.seen.walks.covariances(moments, moments) * np.outer(is_start, is_start)
+        across = self.seen.walks.covariances(moments, self.seen.moments) * is_trial[:, None]
+        between = self.seen.walks.covariances(moments, moments) * np.outer(is_trial, is_trial)
         own = self._interact(asked, [None, *(name for name in self._targets for _ in configs), *where])
         if own:
             across, between = across + own["across"], between + own["between"]
         means, covariances = self.process.joint(asked, is_rough=True, across=across, between=between)
-        covariances = _learn_last(covariances, len(pending), start_variance(self.seen.noise, windows))
+        covariances = _learn_last(covariances, len(pending), trial_variance(self.seen.noise, windows))
         contrast = _against_first(first)
         gains = contrast @ means[:first] + _expect(self.leaning, targets, self._default)
         chosen = self._choose_hosts(gains.reshape(len(self._targets), len(configs)))
         gains = chosen @ gains + (0.0 if bonus is None else bonus)
-        shown = covariances.diagonal()[first:last] + start_variance(self.seen.noise, windows)
+        shown = covariances.diagonal()[first:last] + trial_variance(self.seen.noise, windows)
         moved = chosen @ contrast @ covariances[:first, first:last] / np.sqrt(shown)
         return gradient_of_knowledge(gains, moved)
 
@@ -279,7 +279,7 @@ class Posterior:
 
 def estimate_gain(
     space: Space,
-    starts: Sequence[Start],
+    trials: Sequence[Trial],
     config: Config,
     *,
     seed: int = 0,
@@ -296,13 +296,13 @@ def estimate_gain(
 
     Args:
         space: of the study.
-        starts: of any role.
+        trials: of any role.
         config: whose gain it is.
         seed: of the drawn kernels.
         hosts: for which the gain is to hold; None for one, or for all together.
-        roles: of the starts that tell of it.
+        roles: of the trials that tell of it.
     """
-    seen = Observations.of(space, starts, roles)
+    seen = Observations.of(space, trials, roles)
     return None if seen is None else mix_gains(Posterior.sample(space, seen, seed=seed, hosts=hosts), config)
 
 
@@ -320,8 +320,8 @@ def _key(config: Config) -> Hashable:
 
 
 def _in_parts(keys: Sequence[Hashable], size: int) -> Iterator[Sequence[Hashable]]:
-    for start in range(0, len(keys), size):
-        yield keys[start : start + size]
+    for trial in range(0, len(keys), size):
+        yield keys[trial : trial + size]
 
 
 def _lean(space: Space, encoding: Encoding) -> Leaning | None:

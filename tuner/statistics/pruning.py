@@ -1,4 +1,4 @@
-"""Which starts end early: hopeless ones after the warm-up, clearly worse ones between windows."""
+"""Which trials end early: hopeless ones after the warm-up, clearly worse ones between windows."""
 
 import math
 from collections.abc import Sequence
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from tuner.records import Metric, Window
 from tuner.statistics.control_level import Speedup
-from tuner.statistics.noise import Noise, start_variance
+from tuner.statistics.noise import Noise, trial_variance
 
 CRITICAL = ((3, 2.4), (6, 2.6), (12, 2.8))
 """Most windows → critical z: one-sided 5 % over the looks after every window from the second on (Pocock,
@@ -21,7 +21,7 @@ GATE_SHARE = 0.5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PruneVerdict:
-    """Whether a start may end now."""
+    """Whether a trial may end now."""
 
     prune: bool
     z: float
@@ -37,15 +37,15 @@ def should_prune(
     noise: Noise,
     max_windows: int,
 ) -> PruneVerdict:
-    """Compare a running start with the incumbent: z = (μ_inc − d̄_n) / √(σ_w²/n + σ_b² + P + s_inc²).
+    """Compare a running trial with the incumbent: z = (μ_inc − d̄_n) / √(σ_w²/n + σ_b² + P + s_inc²).
 
-    The start's own variance is not used: from two windows it is no estimate. σ_b² belongs in, or up to 23 %
+    The trial's own variance is not used: from two windows it is no estimate. σ_b² belongs in, or up to 23 %
     of equally good configurations are lost (simulated, σ_b = σ_w).
     """
     logs = [window.log_value for window in windows if window.is_valid]
     if incumbent is None or not logs:
         return PruneVerdict(prune=False, z=0.0)
-    variance = start_variance(noise, len(logs)) + level_variance + incumbent.variance
+    variance = trial_variance(noise, len(logs)) + level_variance + incumbent.variance
     behind = incumbent.log_ratio - (sum(logs) / len(logs) - level)
     z = behind / math.sqrt(variance)
     may_end = len(logs) < max_windows
@@ -54,7 +54,7 @@ def should_prune(
 
 
 def gate_zero(warmup_window: Window, control_value: float) -> str | None:
-    """Return why a start is hopeless after its warm-up: above 5 % failed, or below half the control.
+    """Return why a trial is hopeless after its warm-up: above 5 % failed, or below half the control.
 
     The control's value is the level of what the study maximizes, correct responses/s where that is goodput.
     """

@@ -11,10 +11,10 @@ from dataclasses import dataclass, replace
 
 from scipy.special import ndtr
 
-from tuner.records import Metric, Role, Start, measured_by
+from tuner.records import Metric, Role, Trial, measured_by
 from tuner.statistics.control_level import HostLevels, Speedup, combine
 from tuner.statistics.failure_rate import CredibleInterval
-from tuner.statistics.noise import Noise, estimate_noise, start_variance
+from tuner.statistics.noise import Noise, estimate_noise, trial_variance
 
 LEAST_SHARE = 0.98
 """Of the default's goodput, which is to be kept. Short studies cannot tell smaller losses from none."""
@@ -22,9 +22,9 @@ UNKNOWN = 0.5
 """The probability of what nobody has measured."""
 
 
-def is_searched_by_cost(starts: Sequence[Start]) -> bool:
+def is_searched_by_cost(trials: Sequence[Trial]) -> bool:
     """Return whether a study compares what the server's CPUs give instead of goodput."""
-    return any(window.metric is Metric.PER_CPU for start in starts for window in start.windows)
+    return any(window.metric is Metric.PER_CPU for trial in trials for window in trial.windows)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,33 +34,33 @@ class RawGoodput:
     ratios: Mapping[Hashable, Speedup]
     """Of every configuration but the default."""
     level_rps: float
-    """The default's, over its starts."""
+    """The default's, over its trials."""
     level_variance: float
     """Of its logarithm."""
 
     @classmethod
-    def fit(cls, groups: Mapping[Hashable, Sequence[Start]], default: Hashable) -> "RawGoodput | None":
-        """Fit to all starts, by configuration; None before the default was measured."""
+    def fit(cls, groups: Mapping[Hashable, Sequence[Trial]], default: Hashable) -> "RawGoodput | None":
+        """Fit to all trials, by configuration; None before the default was measured."""
         raw = {
-            key: [measured_by(start, Metric.GOODPUT) for start in group if start.counts]
+            key: [measured_by(trial, Metric.GOODPUT) for trial in group if trial.counts]
             for key, group in groups.items()
         }
-        controls = [replace(start, role=Role.CONTROL) for start in raw.pop(default, ())]
+        controls = [replace(trial, role=Role.CONTROL) for trial in raw.pop(default, ())]
         if not controls:
             return None
-        others = [start for group in raw.values() for start in group]
+        others = [trial for group in raw.values() for trial in group]
         noise = estimate_noise([*controls, *others])
         levels = HostLevels.fit(controls, noise)
-        logs = [start.log_goodput or 0.0 for start in controls]
+        logs = [trial.log_goodput or 0.0 for trial in controls]
         return cls(
             ratios={
                 key: combine(compared, noise)
                 for key, group in raw.items()
-                if (compared := [_compare(start, levels, noise) for start in group if levels.knows(start)])
+                if (compared := [_compare(trial, levels, noise) for trial in group if levels.knows(trial)])
             },
             level_rps=math.exp(math.fsum(logs) / len(logs)),
             level_variance=math.fsum(
-                start_variance(noise, len(start.valid_windows), start.steady) for start in controls
+                trial_variance(noise, len(trial.valid_windows), trial.steady) for trial in controls
             ) / len(controls) ** 2,
         )  # fmt: skip
 
@@ -86,8 +86,8 @@ class RawGoodput:
         )
 
 
-def _compare(start: Start, levels: HostLevels, noise: Noise) -> Speedup:
-    """Compare one start with the default at its time; here a full generator makes no bound of goodput."""
-    log, variance = levels.at(start)
-    own = start_variance(noise, len(start.valid_windows), start.steady)
-    return Speedup(log_ratio=(start.log_goodput or 0.0) - log, variance=own + variance)
+def _compare(trial: Trial, levels: HostLevels, noise: Noise) -> Speedup:
+    """Compare one trial with the default at its time; here a full generator makes no bound of goodput."""
+    log, variance = levels.at(trial)
+    own = trial_variance(noise, len(trial.valid_windows), trial.steady)
+    return Speedup(log_ratio=(trial.log_goodput or 0.0) - log, variance=own + variance)

@@ -1,15 +1,15 @@
 """The response of log goodput to the arms of interleaved blocks, such as the values of one parameter.
 
-The model of log goodput y of a start of arm a in block t is
+The model of log goodput y of a trial of arm a in block t is
 
     y = β_t + f_a + e,
 
 with a level β_t of its own for each block, so that drift of the host cancels out, and one f for all blocks.
 Numbers that lie next to each other have similar f: a Gaussian process on their scale, with a part that each
-value has for itself. That prior draws an arm of few starts towards the others, which keeps the best of many
+value has for itself. That prior draws an arm of few trials towards the others, which keeps the best of many
 from being the luckiest of many (the winner's curse; Efron & Morris, Scientific American 236, 1977). Its
 hyperparameters are averaged over by their marginal likelihood, so their uncertainty is a part of every
-interval. The noise e is Student's t: a stall of the host hits one start and must not move the curve (Lange,
+interval. The noise e is Student's t: a stall of the host hits one trial and must not move the curve (Lange,
 Little & Taylor, JASA 84, 1989, doi 10.1080/01621459.1989.10478852).
 
 Symbols: W `weights` of the cells; D which cell is of which arm; A `information` = DᵀMD and DᵀMy `shown`,
@@ -28,13 +28,13 @@ from numpy.typing import NDArray
 DRAWS = 4000
 CONFIDENCE = 0.95
 NOISE_DEGREES = 4.0
-"""Of Student's t of single starts."""
+"""Of Student's t of single trials."""
 NOISE_EXCESS = 1.5
 """Variance of what is fitted with t's weights over what the weighted squares say: (ν + 3) / (ν + 1) = 1.4
 where the noise is such a t (Lange et al., section 3), 1.55 where it is normal."""
 PRIOR_NOISE = 0.04
 PRIOR_NOISE_DEGREES = 1.0
-"""Spread between starts that is expected before any is seen, and what that is worth in degrees of freedom."""
+"""Spread between trials that is expected before any is seen, and what that is worth in degrees of freedom."""
 SIGNALS = tuple(np.geomspace(0.02, 50.0, 9))
 """Standard deviations of f relative to the noise."""
 VAGUE_SIGNAL = 10.0
@@ -44,14 +44,14 @@ SMOOTH_SHARES = (0.0, 0.5, 0.9, 0.99)
 LENGTHS = (0.15, 0.3, 0.6, 1.2)
 """Over how much of the range neighbours are alike."""
 ROUNDS = 6
-"""In which the weights of the starts settle."""
+"""In which the weights of the trials settle."""
 
 Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cell:
-    """What one start showed."""
+    """What one trial showed."""
 
     block: Hashable
     arm: int
@@ -91,7 +91,7 @@ class ResponseCurve:
         """Fit to the cells; blocks may lack some arms.
 
         Args:
-            cells: one for each start that counts.
+            cells: one for each trial that counts.
             places: of each arm, where on its scale it lies, from 0 to 1; None for what has no place.
             seed: of the draws.
         """

@@ -24,7 +24,7 @@ def is_steady(bins: Sequence[float], *, spread: float = 0.0) -> bool:
         bins: goodput per bin of equal length, in order; fewer than six are never steady.
         spread: SD of one bin, relative to its mean, on this host when nothing changes. With it the tolerance
             grows to what noise alone does: 1 s bins of a constant server with an SD of 15 % stay within 3 %
-            only one time in six, and every start would count as unsteady.
+            only one time in six, and every trial would count as unsteady.
     """
     if len(bins) < 2 * BINS:
         return False
@@ -39,7 +39,7 @@ def is_steady(bins: Sequence[float], *, spread: float = 0.0) -> bool:
 def declines(windows: Sequence[Window], *, spread: float = 0.0) -> bool:
     """Return whether goodput falls from each window to the next, by more than 5 % and more than noise in all.
 
-    A decline over a whole start is a result of its own, "slowdown" in Barrett et al., "Virtual machine warmup
+    A decline over a whole trial is a result of its own, "slowdown" in Barrett et al., "Virtual machine warmup
     blows hot and cold", OOPSLA 2017 (arXiv 1602.00602); on a burstable machine it is spent CPU credit.
     `spread` is the SD of one window, as in `is_steady`.
     """

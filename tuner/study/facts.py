@@ -1,4 +1,4 @@
-"""Facts about a whole study that its storage keeps beside the starts.
+"""Facts about a whole study that its storage keeps beside the trials.
 
 Keys and JSON forms are a contract: a later tuner goes on with the studies of an earlier one.
 """
@@ -30,7 +30,7 @@ def _require_facts(value: Mapping[str, Any]) -> Mapping[str, Any]:
 
 StoredFacts = Annotated[Mapping[str, Any], AfterValidator(_require_facts)]
 VERSION = 2
-"""Of all the forms below, starts included; storages that name none are of the first. The second has starts
+"""Of all the forms below, trials included; storages that name none are of the first. The second has trials
 under other loads."""
 
 
@@ -67,7 +67,7 @@ class Confirmation:
     """The winner."""
     pairs: int
     windows: int
-    """Of each start."""
+    """Of each trial."""
     extend_to: int
     """Pairs after the extension; `pairs` when there is none."""
     looks: int
@@ -88,9 +88,9 @@ class FixedRateComparison:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Meeting:
-    """A candidate and the default under loads that nothing was tuned on, as planned before the first start.
+    """A candidate and the default under loads that nothing was tuned on, as planned before the first trial.
 
-    It is judged by what is said here and by its starts, and by nothing that changes later.
+    It is judged by what is said here and by its trials, and by nothing that changes later.
     """
 
     config: Config
@@ -103,7 +103,7 @@ class Meeting:
     """Number of its first pair among those of all meetings."""
     window_s: float
     pair_sd: float
-    """SD of the log ratio of two windows of two starts, as known from the study's own load."""
+    """SD of the log ratio of two windows of two trials, as known from the study's own load."""
     failure_limit: float
 
 
@@ -146,7 +146,7 @@ class Entrant:
 
     @property
     def arm(self) -> str:
-        """Return the name under which its starts are kept."""
+        """Return the name under which its trials are kept."""
         return f"{self.study}: {self.name}"
 
 
@@ -213,7 +213,7 @@ class MovedLoad:
     threads: int
     """Of the load generator."""
     since: int
-    """Number of the first start with it; those before are of another load."""
+    """Number of the first trial with it; those before are of another load."""
 
 
 MOVED_LOAD: Fact[MovedLoad] = Fact("moved_load", TypeAdapter(MovedLoad))
@@ -250,13 +250,13 @@ class SearchPlan:
 
     configs: tuple[Config, ...]
     since: int
-    """Number of the first start that may be of it."""
+    """Number of the first trial that may be of it."""
 
 
 PLANNED: Fact[SearchPlan] = Fact("planned", TypeAdapter(SearchPlan))
 BEGUN_AGAIN: Fact[Mapping[str, int]] = Fact("begun_again", TypeAdapter(Mapping[str, int]))
-"""Of configurations that were lost with a host or a worker: number of the first start that was → from which
-start on it was begun again."""
+"""Of configurations that were lost with a host or a worker: number of the first trial that was → from which
+trial on it was begun again."""
 IS_SEARCHED: Fact[bool] = Fact("searched", TypeAdapter(bool))
 FINALIST: Fact[tuple[Config, ...]] = Fact("finalist", TypeAdapter(tuple[Config, ...]))
 """The configuration that leads after the race, or none."""

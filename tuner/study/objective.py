@@ -8,7 +8,7 @@ from difflib import get_close_matches
 from statistics import fmean
 
 from tuner.errors import UsageError
-from tuner.records import Start, State, name_loads, under_load
+from tuner.records import Trial, State, name_loads, under_load
 from tuner.records.latency import merge
 from tuner.space.values import format_number
 
@@ -18,7 +18,7 @@ COSTS = ("latency_p50_ms", "latency_p99_ms", "cpu_us_per_request")
 SERVER_CPU = "server_cpu_s"
 """Counter of a window: CPU seconds of the server."""
 STARTED = "started"
-"""Constraint of every study: the start must give a measurement."""
+"""Constraint of every study: the trial must give a measurement."""
 FAILURE_RATE = "failure_rate"
 RELATIVE = "default"
 """Stands for a number in a bound: what the default has under the same load."""
@@ -51,39 +51,39 @@ class Constraint:
         """Return the factor that makes a bound of what the default has, and the least that bound is."""
         return (1 + RATE_TOLERANCE, RATE_FLOOR) if self.metric == FAILURE_RATE else (1 + TOLERANCE, 0.0)
 
-    def slack(self, start: Start, controls: Sequence[Start]) -> float:
-        """Return how far the start is above the bound, on a log scale; ≤ 0 is feasible.
+    def slack(self, trial: Trial, controls: Sequence[Trial]) -> float:
+        """Return how far the trial is above the bound, on a log scale; ≤ 0 is feasible.
 
         Args:
-            start: one that gave a measurement.
-            controls: starts of the default; without any, a bound by what it has is kept.
+            trial: one that gave a measurement.
+            controls: trials of the default; without any, a bound by what it has is kept.
         """
-        value, limit = METRICS[self.metric](start), self._limit(controls)
+        value, limit = METRICS[self.metric](trial), self._limit(controls)
         if value is None or value <= 0 or limit is None:
             return -1.0
         return math.log10(value) - math.log10(limit) if limit > 0 else 1.0
 
-    def _limit(self, controls: Sequence[Start]) -> float | None:
+    def _limit(self, controls: Sequence[Trial]) -> float | None:
         if self.limit is not None:
             return self.limit
-        values = [METRICS[self.metric](start) for start in controls if start.counts]
+        values = [METRICS[self.metric](trial) for trial in controls if trial.counts]
         known = [value for value in values if value is not None]
         factor, least = self.tolerance
         return max(factor * fmean(known), least) if known else None
 
 
-def failure_rate(start: Start) -> float:
-    """Failed requests per request, over the windows of the start that the environment did not spoil."""
-    failed = sum(window.failures.total for window in start.valid_windows)
-    asked = failed + sum(window.correct for window in start.valid_windows)
+def failure_rate(trial: Trial) -> float:
+    """Failed requests per request, over the windows of the trial that the environment did not spoil."""
+    failed = sum(window.failures.total for window in trial.valid_windows)
+    asked = failed + sum(window.correct for window in trial.valid_windows)
     return failed / asked if asked else 1.0
 
 
-def latency(quantile: float) -> Callable[[Start], float | None]:
-    """Return a metric: a latency quantile over the windows of a start, in milliseconds."""
+def latency(quantile: float) -> Callable[[Trial], float | None]:
+    """Return a metric: a latency quantile over the windows of a trial, in milliseconds."""
 
-    def metric(start: Start) -> float | None:
-        seen = [window.latency for window in start.valid_windows if window.latency is not None]
+    def metric(trial: Trial) -> float | None:
+        seen = [window.latency for window in trial.valid_windows if window.latency is not None]
         if not seen:
             return None
         return merge(seen).quantiles_ms.get(quantile) or max(
@@ -93,14 +93,14 @@ def latency(quantile: float) -> Callable[[Start], float | None]:
     return metric
 
 
-def cpu_per_request(start: Start) -> float | None:
+def cpu_per_request(trial: Trial) -> float | None:
     """CPU time of the server, its kernel work included, per correct response, in microseconds."""
-    valid = [window for window in start.valid_windows if SERVER_CPU in window.counters]
+    valid = [window for window in trial.valid_windows if SERVER_CPU in window.counters]
     correct = sum(window.correct for window in valid)
     return 1e6 * sum(window.counters[SERVER_CPU] for window in valid) / correct if correct else None
 
 
-METRICS: Mapping[str, Callable[[Start], float | None]] = {
+METRICS: Mapping[str, Callable[[Trial], float | None]] = {
     "failure_rate": failure_rate,
     "cpu_us_per_request": cpu_per_request,
     "latency_p50_ms": latency(0.5),
@@ -201,35 +201,35 @@ def _read_limit(metric: str, number: str, unit: str | None, where: str) -> float
     return limit
 
 
-def slacks(start: Start, constraints: Sequence[Constraint], controls: Sequence[Start]) -> dict[str, float]:
-    """Return every constraint's slack; a start that failed breaks only the one that it must start.
+def slacks(trial: Trial, constraints: Sequence[Constraint], controls: Sequence[Trial]) -> dict[str, float]:
+    """Return every constraint's slack; a trial that failed breaks only the one that it must start.
 
     Args:
-        start: one that has ended.
+        trial: one that has ended.
         constraints: of the study.
-        controls: starts of the default so far, for bounds by what it has.
+        controls: trials of the default so far, for bounds by what it has.
     """
-    if start.state is State.FAILED or not start.windows:
+    if trial.state is State.FAILED or not trial.windows:
         return {STARTED: 1.0} | {str(constraint): 0.0 for constraint in constraints}
     return {STARTED: -1.0} | {
-        str(constraint): _greatest_slack(constraint, start, controls) for constraint in constraints
+        str(constraint): _greatest_slack(constraint, trial, controls) for constraint in constraints
     }
 
 
-def _greatest_slack(constraint: Constraint, start: Start, controls: Sequence[Start]) -> float:
-    """Return how far a start is above a bound, under that of several loads under which it is furthest."""
-    names = name_loads([start])
+def _greatest_slack(constraint: Constraint, trial: Trial, controls: Sequence[Trial]) -> float:
+    """Return how far a trial is above a bound, under that of several loads under which it is furthest."""
+    names = name_loads([trial])
     if not names:
-        return constraint.slack(start, controls)
+        return constraint.slack(trial, controls)
     return max(
-        constraint.slack(under_load(start, name), [under_load(each, name) for each in controls])
+        constraint.slack(under_load(trial, name), [under_load(each, name) for each in controls])
         for name in names
     )
 
 
-def unmeasured(start: Start, constraints: Sequence[Constraint], objective: Objective) -> tuple[str, ...]:
+def unmeasured(trial: Trial, constraints: Sequence[Constraint], objective: Objective) -> tuple[str, ...]:
     """Return the bounds and the cost on what nobody reports."""
     wanted = {f"constraint {each}": each.metric for each in constraints}
     if objective.cost is not None:
         wanted[f"objective minimize {objective.cost}"] = objective.cost
-    return tuple(name for name, metric in wanted.items() if METRICS[metric](start) is None)
+    return tuple(name for name, metric in wanted.items() if METRICS[metric](trial) is None)

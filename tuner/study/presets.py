@@ -13,13 +13,13 @@ class Plan:
     minutes: float
     """Wall time of the whole campaign; the search gives up what the later stages need."""
     trials: int
-    """Search starts at the most, repeats included, controls not."""
+    """Search trials at the most, repeats included, controls not."""
     window_s: float
     warmup_s: float
     warmup_max_s: float
     windows: tuple[int, int]
-    """Windows of a search start before it may be pruned, and at the most."""
-    calibration_starts: int
+    """Windows of a search trial before it may be pruned, and at the most."""
+    calibration_trials: int
     race_s: float
     """Seconds that the race of the best configurations may take; it ends when it has nothing left to tell."""
     simplify_s: float
@@ -30,7 +30,7 @@ class Plan:
     """Pairs after the one planned extension, when the first do not decide; `pairs` for none."""
     confirm_s: float = 0.0
     """Seconds that the confirmation may take: pairs and windows are planned to prove the gain that was seen
-    in as few of them as will do. 0 keeps to `pairs` and the windows of every start."""
+    in as few of them as will do. 0 keeps to `pairs` and the windows of every trial."""
     rate_pairs: int = 0
     """Pairs at a fixed rate, for response times; 0 leaves them out."""
     rate_window_s: float = 20.0
@@ -49,9 +49,9 @@ class Plan:
 
     @property
     def least_minutes(self) -> float:
-        """Time under load of the fewest starts: of the default, one that is tried, and the least pairs."""
-        starts = LEAST_CALIBRATION + 1 + 2 * LEAST_PAIRS
-        return starts * (self.warmup_s + self.windows[0] * self.window_s) / 60
+        """Time under load of the fewest trials: of the default, one that is tried, and the least pairs."""
+        trials = LEAST_CALIBRATION + 1 + 2 * LEAST_PAIRS
+        return trials * (self.warmup_s + self.windows[0] * self.window_s) / 60
 
     def under(self, connections: int) -> "Plan":
         """Return the plan for a load of so many connections.
@@ -115,7 +115,7 @@ class Plan:
             fitted,
             minutes=minutes,
             windows=self.windows if share >= LEAST_SHARE else (self.windows[0], self.windows[0]),
-            calibration_starts=max(LEAST_CALIBRATION, round(self.calibration_starts * share)),
+            calibration_trials=max(LEAST_CALIBRATION, round(self.calibration_trials * share)),
             race_s=self.race_s * share,
             simplify_s=self.simplify_s * share,
             pairs=pairs,
@@ -136,10 +136,10 @@ LEAST_WINDOWS_S = ((5000, 3.0), (1000, 2.0))
 """From so many connections on: windows of so many seconds at the least."""
 LEAST_CALIBRATION = 3
 LEAST_SHARE = 0.75
-"""Of a preset's time, with which its starts keep all their windows."""
+"""Of a preset's time, with which its trials keep all their windows."""
 LEAST_RATE_PAIRS = 3
 LEAST_OTHER_LOADS_S = 10.0
-"""A pair of starts in all situations takes as long."""
+"""A pair of trials in all situations takes as long."""
 LEAST_PAIRS = 4
 """With three pairs the t interval is so wide that hardly anything is proved by it (t = 4.3)."""
 
@@ -148,17 +148,17 @@ PRESETS: Mapping[str, Plan] = MappingProxyType(
         # wrk and ab take whole seconds only, so one second is the shortest window there is.
         "quick": Plan(
             minutes=5, trials=100, window_s=1, warmup_s=1, warmup_max_s=2, windows=(1, 2),
-            calibration_starts=4, race_s=25, simplify_s=35, pairs=5, extend_to=5, confirm_s=90,
+            calibration_trials=4, race_s=25, simplify_s=35, pairs=5, extend_to=5, confirm_s=90,
             other_loads_s=20, factorial=16,
         ),
         "standard": Plan(
             minutes=75, trials=120, window_s=5, warmup_s=5, warmup_max_s=15, windows=(2, 3),
-            calibration_starts=8, race_s=480, simplify_s=600, pairs=10, extend_to=20,
+            calibration_trials=8, race_s=480, simplify_s=600, pairs=10, extend_to=20,
             rate_pairs=5, other_loads_s=120, factorial=16,
         ),
         "thorough": Plan(
             minutes=180, trials=240, window_s=5, warmup_s=5, warmup_max_s=15, windows=(2, 3),
-            calibration_starts=8, race_s=960, simplify_s=1200, pairs=16, extend_to=32,
+            calibration_trials=8, race_s=960, simplify_s=1200, pairs=16, extend_to=32,
             rate_pairs=8, other_loads_s=240, factorial=16,
         ),
     }

@@ -51,7 +51,7 @@ class ServerOptions:
         return {"templates": self.templates, "folder": self.folder, **self.commands}
 
     def define(self) -> str:
-        """Return all that makes two starts comparable, in one line."""
+        """Return all that makes two trials comparable, in one line."""
         texts = (
             f"{name} {hashlib.sha256(text.encode()).hexdigest()}" for name, text in self.templates.items()
         )

@@ -207,7 +207,7 @@ class Study:
     targets: Targets | None = None
     """All machines of a study with several of them; `target` is the first, or that of a worker."""
     loads: tuple[NamedLoad, ...] = ()
-    """All loads of a study with several of them, each measured in every start; empty for one."""
+    """All loads of a study with several of them, each measured in every trial; empty for one."""
     across: Across = Across.WEIGHTED
     """What counts of the gains under several loads."""
     backends: Mapping[str, str] = field(default_factory=dict)
@@ -285,7 +285,7 @@ class Study:
         return f"{self.across} of {len(self.loads)} loads: {'; '.join(described)}"
 
     def definition(self, space: "Space") -> dict[str, str]:
-        """Return all that makes two starts comparable, each part by its name; the budget is not among it."""
+        """Return all that makes two trials comparable, each part by its name; the budget is not among it."""
         load = self.load
         default = {name: str(value) for name, value in space.default().items()}
         return {

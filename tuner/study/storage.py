@@ -1,7 +1,7 @@
 """The Optuna study in which everything is kept, and its fingerprint.
 
-One Optuna trial is one start. Its parameters are the point (tuner.space dimensions), its value the log
-speedup as it was known when the start ended, its user attributes everything else: a window is on disk as
+Each trial is one Optuna trial. Its parameters are the point (tuner.space dimensions), its value the log
+speedup as it was known when the trial ended, its user attributes everything else: a window is on disk as
 soon as it is over. Reports, speedups and verdicts are recomputed from here; nothing else remembers.
 """
 
@@ -19,13 +19,13 @@ from optuna.trial import FrozenTrial, TrialState, create_trial
 from tuner.errors import UsageError
 from tuner.optimize.optimizer import Point
 from tuner.ports import Clock, Config
-from tuner.records import Failure, Fingerprint, Metric, Role, Start, State, Window
+from tuner.records import Failure, Fingerprint, Metric, Role, Trial, State, Window
 from tuner.records.as_json import (
     END,
     ending_to_json,
-    is_start,
+    is_trial,
     opening_to_json,
-    start_from_json,
+    trial_from_json,
     window_key,
     window_to_json,
 )
@@ -54,7 +54,7 @@ LOG = logging.getLogger(__name__)
 
 T = TypeVar("T")
 FAILED_VALUE = -4.6
-"""Value told for a start without a measurement: a hundredth of the control's goodput, and infeasible."""
+"""Value told for a trial without a measurement: a hundredth of the control's goodput, and infeasible."""
 
 SHOWN_CHANGES = 4
 REMEDY = "Give the study a new name, or move its folder away. Name machines that are alike in `targets:`."
@@ -62,7 +62,7 @@ REMEDY = "Give the study a new name, or move its folder away. Name machines that
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Opening:
-    """What is known of a start before it is made."""
+    """What is known of a trial before it is made."""
 
     role: Role
     config: Config
@@ -72,25 +72,25 @@ class Opening:
 
 
 @dataclass(slots=True, kw_only=True)
-class KnownStarts:
-    """The starts of a study in the memory of the process that makes them."""
+class KnownTrials:
+    """The trials of a study in the memory of the process that makes them."""
 
-    ended: list[Start] = field(default_factory=list)
+    ended: list[Trial] = field(default_factory=list)
     """In the order in which they were begun."""
-    running: list[Start] = field(default_factory=list)
+    running: list[Trial] = field(default_factory=list)
 
     since: int = 0
-    """Number of the first start that counts."""
+    """Number of the first trial that counts."""
 
-    def begin(self, start: Start) -> None:
-        """Note that a start is being made."""
-        self.running.append(start)
+    def begin(self, trial: Trial) -> None:
+        """Note that a trial is being made."""
+        self.running.append(trial)
 
-    def end(self, start: Start) -> None:
-        """Note how a start ended."""
-        self.running[:] = [each for each in self.running if each.number != start.number]
-        if start.number >= self.since:
-            insort(self.ended, start, key=lambda each: each.number)
+    def end(self, trial: Trial) -> None:
+        """Note how a trial ended."""
+        self.running[:] = [each for each in self.running if each.number != trial.number]
+        if trial.number >= self.since:
+            insort(self.ended, trial, key=lambda each: each.number)
 
     def forget_before(self, number: int) -> None:
         """Forget what was begun before: it cannot be compared with what follows."""
@@ -112,11 +112,11 @@ class Storage:
         self._identity = storage.get_study_id_from_name(study.study_name)
         """What the storage knows the study by."""
         self._ids: dict[int, int] = {}
-        """Start number → what the storage knows it by, of those that are written here."""
+        """Trial number → what the storage knows it by, of those that are written here."""
         self._judged_by: tuple[Metric, Blend | None] | None = None
         self._attributes: Mapping[str, Any] | None = None
         """What was remembered, where nobody else writes."""
-        self.known = KnownStarts()
+        self.known = KnownTrials()
 
     def write_alone(self) -> None:
         """Take it from now on that nobody else writes: then what was remembered is not read again."""
@@ -129,9 +129,9 @@ class Storage:
         distributions: Mapping[str, BaseDistribution],
         session: str,
         host: str = "",
-    ) -> Start:
-        """Record that a start is about to be made."""
-        start = Start(
+    ) -> Trial:
+        """Record that a trial is about to be made."""
+        trial = Trial(
             number=-1, role=opening.role, config=dict(opening.config), state=State.RUNNING,
             started_s=self._clock.time(), arm=opening.arm, block=opening.block, session=session, host=host,
         )  # fmt: skip
@@ -140,38 +140,38 @@ class Storage:
             state=TrialState.RUNNING,
             params=params,
             distributions=dict(distributions) if params else {},
-            user_attrs=opening_to_json(start),
+            user_attrs=opening_to_json(trial),
         )
         with translated(self._where):
             # A study's own `ask` takes no attributes: a trial would be there for a while without its role.
             identity = self._storage.create_new_trial(self._identity, template_trial=template)
             number = self._storage.get_trial_number_from_id(identity)
         self._ids[number] = identity
-        start = replace(start, number=number)
-        self.known.begin(start)
-        LOG.info("trial %d begins: %s %s %s", number, start.role, start.arm, dict(start.config))
-        return start
+        trial = replace(trial, number=number)
+        self.known.begin(trial)
+        LOG.info("trial %d begins: %s %s %s", number, trial.role, trial.arm, dict(trial.config))
+        return trial
 
-    def keep_window(self, start: Start, window: Window) -> Start:
+    def keep_window(self, trial: Trial, window: Window) -> Trial:
         """Write one finished window."""
-        key, data = window_key(len(start.windows)), window_to_json(window)
+        key, data = window_key(len(trial.windows)), window_to_json(window)
         with translated(self._where):
-            self._storage.set_trial_user_attr(self._ids[start.number], key, data)
+            self._storage.set_trial_user_attr(self._ids[trial.number], key, data)
         metric, blend = self._recall_judges()
         spoiled = [f"{each.gate}: {each.reason}" for each in window.verdicts]
-        LOG.info("trial %d: %d correct in %g s %s", start.number, window.correct, window.duration_s, spoiled)
-        return replace(start, windows=(*start.windows, replace(window, metric=metric, blend=blend)))
+        LOG.info("trial %d: %d correct in %g s %s", trial.number, window.correct, window.duration_s, spoiled)
+        return replace(trial, windows=(*trial.windows, replace(window, metric=metric, blend=blend)))
 
-    def end(self, start: Start, *, log_ratio: float | None, slacks: Mapping[str, float]) -> None:
-        """Write how a start ended: its value and its constraints (slack ≤ 0 is feasible).
+    def end(self, trial: Trial, *, log_ratio: float | None, slacks: Mapping[str, float]) -> None:
+        """Write how a trial ended: its value and its constraints (slack ≤ 0 is feasible).
 
-        An invalid start is told as failed, which no sampler sees; a failed one as complete and infeasible,
+        An invalid trial is told as failed, which no sampler sees; a failed one as complete and infeasible,
         so that samplers learn from it; a pruned one as complete, with the value that it has.
         """
-        identity = self._ids[start.number]
+        identity = self._ids[trial.number]
         with translated(self._where):
-            self._storage.set_trial_user_attr(identity, END, ending_to_json(start))
-            if start.state is State.INVALID:
+            self._storage.set_trial_user_attr(identity, END, ending_to_json(trial))
+            if trial.state is State.INVALID:
                 self._storage.set_trial_state_values(identity, TrialState.FAIL)
             else:
                 # A trial of the storage's own would be read again and again, which takes longer than to
@@ -183,57 +183,57 @@ class Storage:
                     self._storage.set_trial_system_attr(identity, key, attribute)
                 value = FAILED_VALUE if log_ratio is None else log_ratio
                 self._storage.set_trial_state_values(identity, TrialState.COMPLETE, [value])
-        self.known.end(start)
-        reason = "" if start.failure is None else f"{start.failure.kind}: {start.failure.reason}"
-        LOG.info("trial %d ends: %s %s", start.number, start.state, reason)
+        self.known.end(trial)
+        reason = "" if trial.failure is None else f"{trial.failure.kind}: {trial.failure.reason}"
+        LOG.info("trial %d ends: %s %s", trial.number, trial.state, reason)
 
     def settle(
         self,
-        start: Start,
+        trial: Trial,
         *,
         least_windows: int,
         constraints: Sequence[Constraint],
-        controls: Sequence[Start],
-    ) -> Start:
-        """End a start that was cut off: its finished windows count when they are all there."""
+        controls: Sequence[Trial],
+    ) -> Trial:
+        """End a trial that was cut off: its finished windows count when they are all there."""
         with translated(self._where):
-            self._ids[start.number] = self._storage.get_trial_id_from_study_id_trial_number(
-                self._identity, start.number
+            self._ids[trial.number] = self._storage.get_trial_id_from_study_id_trial_number(
+                self._identity, trial.number
             )
-        whole = len(start.valid_windows) >= least_windows
+        whole = len(trial.valid_windows) >= least_windows
         failure = None if whole else Failure(kind="interrupted", reason="cut off")
-        ended = replace(start, state=State.COMPLETE if whole else State.INVALID, failure=failure)
+        ended = replace(trial, state=State.COMPLETE if whole else State.INVALID, failure=failure)
         self.end(ended, log_ratio=0.0, slacks=slacks(ended, constraints, controls))
         return ended
 
-    def starts(self) -> tuple[Start, ...]:
-        """Read every start back, in the order in which they were made; judged by the study's metric.
+    def trials(self) -> tuple[Trial, ...]:
+        """Read every trial back, in the order in which they were made; judged by the study's metric.
 
         Those before the load was moved are left out: they are of another load.
         """
-        trials = self._read_trials()
+        stored = self._read_stored()
         since = max((each.since for each in (self.recall(MOVED_LOAD), self.recall(PACE)) if each), default=0)
         return tuple(
-            self._read(trial) for trial in trials if is_start(trial.user_attrs) and trial.number >= since
+            self._read(each) for each in stored if is_trial(each.user_attrs) and each.number >= since
         )
 
-    def judge(self, start: Start) -> Start:
-        """Return a start whose windows are compared as the study compares them now."""
+    def judge(self, trial: Trial) -> Trial:
+        """Return a trial whose windows are compared as the study compares them now."""
         metric, blend = self._recall_judges()
-        windows = (replace(window, metric=metric, blend=blend) for window in start.windows)
-        return replace(start, windows=tuple(windows))
+        windows = (replace(window, metric=metric, blend=blend) for window in trial.windows)
+        return replace(trial, windows=tuple(windows))
 
-    def _read_trials(self) -> Sequence[FrozenTrial]:
+    def _read_stored(self) -> Sequence[FrozenTrial]:
         with understood(self._where), translated(self._where):
             return self._study.get_trials(deepcopy=False)
 
-    def _read(self, trial: FrozenTrial) -> Start:
-        # The end of a start is written in two steps, the state last.
-        with understood(f"{self._where}: start {trial.number}"):
-            start = start_from_json(
-                trial.user_attrs, number=trial.number, has_ended=trial.state.is_finished()
+    def _read(self, stored: FrozenTrial) -> Trial:
+        # The end of a trial is written in two steps, the state last.
+        with understood(f"{self._where}: trial {stored.number}"):
+            trial = trial_from_json(
+                stored.user_attrs, number=stored.number, has_ended=stored.state.is_finished()
             )
-        return self.judge(start)
+        return self.judge(trial)
 
     def plans(self) -> Mapping[str, Any]:
         """Return what the stages have planned and settled so far: key → JSON value."""
@@ -363,13 +363,13 @@ class Storage:
         return f"the study file or a search space has changed since this study began ({shown}{more})"
 
     def _is_measured(self) -> bool:
-        return self.recall(FINGERPRINT) is not None and any(start.windows for start in self.starts())
+        return self.recall(FINGERPRINT) is not None and any(trial.windows for trial in self.trials())
 
     def _knows_default_alone(self) -> bool:
-        return all(start.role is Role.CONTROL for start in self.starts() if start.windows)
+        return all(trial.role is Role.CONTROL for trial in self.trials() if trial.windows)
 
     def _begin_anew(self) -> None:
-        """Forget every start and every fact."""
+        """Forget every trial and every fact."""
         LOG.info("%s: begun anew, as nothing was measured", self._where)
         name = self._study.study_name
         with translated(self._where):
@@ -396,7 +396,7 @@ def _find_judges(attributes: Mapping[str, Any]) -> tuple[Metric, Blend | None]:
 
 
 def _without_bounds(definition: Mapping[str, str]) -> dict[str, str]:
-    """Return a definition without what decides only about starts that were measured."""
+    """Return a definition without what decides only about trials that were measured."""
     return {name: text for name, text in definition.items() if name != CONSTRAINTS}
 
 

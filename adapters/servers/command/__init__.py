@@ -82,7 +82,7 @@ target: {{host: local, mode: sandbox}}
 
 load:
   generator: {generator}          # {generators}
-  path: /                 # a page that the server answers with 200; its length is learned at each start
+  path: /                 # a page that the server answers with 200; its length is learned in each trial
   connections: 100
   keepalive: true
 """

@@ -3,7 +3,7 @@
     python -m benchmarks.fleet.faults [--runs 10] [--first 0] [--faults 10] [--hosts 3]
 
 Each seed draws a server. Its study is played without faults, and then with so many at random moments. Wanted
-is that every start has exactly one outcome, every target is given back, and the winner is worth what that
+is that every trial has exactly one outcome, every target is given back, and the winner is worth what that
 without faults is, within the price of one change, in nine of ten runs. Exit status 1 when it is not so.
 """
 
@@ -22,7 +22,7 @@ from tuner.records import State
 ENOUGH = 0.9
 """Share of the runs that have to come to the same winner."""
 BETWEEN = (1, 5)
-"""Starts between two faults."""
+"""Trials between two faults."""
 MOST_S = 400.0
 """After so long a study hangs."""
 LOOK_AGAIN_S = 0.2
@@ -33,9 +33,9 @@ class Played:
     """What became of one study."""
 
     faults: tuple[str, ...]
-    starts: int
+    trials: int
     lost: int
-    """Starts without a result."""
+    """Trials without a result."""
     processes: int
     net: float
     """What ships is truly worth less its price, in log points."""
@@ -51,19 +51,19 @@ def play(seed: int, *, faults: int, hosts: int, trials: int) -> Played:
     deadline_s = time.monotonic() + MOST_S
     with open_fleet(seed, hosts=hosts, trials=trials) as fleet:
         while fleet.tend():
-            if len(done) < faults and fleet.count_starts() >= next_at:
+            if len(done) < faults and fleet.count_trials() >= next_at:
                 done.append(rng.choice([*FAULTS]))
                 FAULTS[done[-1]](fleet, rng)
-                next_at = fleet.count_starts() + rng.randint(*BETWEEN)
+                next_at = fleet.count_trials() + rng.randint(*BETWEEN)
             if time.monotonic() > deadline_s:
                 said = "\n".join(fleet.controller.said[-50:])
                 raise RuntimeError(f"seed {seed} hangs after {done}\n{said}")
             time.sleep(LOOK_AGAIN_S)
         storage = fleet.open_study()
-        starts = storage.starts()
+        ended = storage.trials()
         net, changes = net_worth(storage, seed)
         return Played(
-            faults=tuple(done), starts=len(starts), lost=sum(each.state is State.INVALID for each in starts),
+            faults=tuple(done), trials=len(ended), lost=sum(each.state is State.INVALID for each in ended),
             processes=len(fleet.controllers), net=net, changes=changes,
             wrong=tuple(find_wrong(fleet)),
         )  # fmt: skip
@@ -80,7 +80,7 @@ def main() -> int:
     parser.add_argument("--hosts", type=int, default=3)
     parser.add_argument("--trials", type=int, default=10)
     options = parser.parse_args()
-    print("| seed | faults | controllers | starts, lost | net worth without, with | changes | wrong |")
+    print("| seed | faults | controllers | trials, lost | net worth without, with | changes | wrong |")
     print("|---:|---:|---:|---:|---:|---:|---|", flush=True)
     same = broken = 0
     for seed in range(options.first, options.first + options.runs):
@@ -91,7 +91,7 @@ def main() -> int:
         same += hurt.net >= whole.net - PRICE
         broken += bool(hurt.wrong or whole.wrong)
         print(
-            f"| {seed} | {len(hurt.faults)} | {hurt.processes} | {hurt.starts}, {hurt.lost} "
+            f"| {seed} | {len(hurt.faults)} | {hurt.processes} | {hurt.trials}, {hurt.lost} "
             f"| {whole.net:.3f}, {hurt.net:.3f} | {whole.changes}, {hurt.changes} "
             f"| {'; '.join((*whole.wrong, *hurt.wrong))} |",
             flush=True,

@@ -66,8 +66,8 @@ class Fleet:
         """Open the study as it is by now."""
         return open_storage(self.settings.storage_url, self.settings.name, create=False)
 
-    def count_starts(self) -> int:
-        """Return how many starts were begun, by what the controllers said."""
+    def count_trials(self) -> int:
+        """Return how many trials were begun, by what the controllers said."""
         roles = tuple(f"{role} ssh://" for role in Role)
         return sum(line.startswith(roles) for each in self.controllers for line in each.said)
 

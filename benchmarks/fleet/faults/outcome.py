@@ -1,10 +1,10 @@
-"""What became of a study: what is wrong with its starts and targets, and what its winner is truly worth."""
+"""What became of a study: what is wrong with its trials and targets, and what its winner is truly worth."""
 
 from collections.abc import Iterator
 
 from benchmarks.fleet.faults.fleet import Fleet
 from benchmarks.fleet.faults.worker import worth_of
-from tests.integration.shared_study import find_wrong_starts
+from tests.integration.shared_study import find_wrong_trials
 from tests.integration.waiting import wait_until
 from tests.unit.simulation import TUNED, space_of
 from tuner.campaign.stages.confirm import CONFIRMED
@@ -19,7 +19,7 @@ PATIENCE_S = 60.0
 
 def find_wrong(fleet: Fleet) -> list[str]:
     """Return what is not as it should be once every worker has ended."""
-    return [*find_wrong_starts(fleet.open_study().starts()), *_targets_not_back(fleet)]
+    return [*find_wrong_trials(fleet.open_study().trials()), *_targets_not_back(fleet)]
 
 
 def _targets_not_back(fleet: Fleet) -> Iterator[str]:

@@ -38,7 +38,7 @@ def worth_of(seed: int, config: Config) -> float:
 
 @dataclass(kw_only=True)
 class LeasedHost(SimulatedHost):
-    """Changes a real machine at every start, under a lease."""
+    """Changes a real machine at every trial, under a lease."""
 
     machine: PrivateHost
     directory: Path

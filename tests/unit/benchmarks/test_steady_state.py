@@ -10,7 +10,7 @@ from benchmarks.steady_state import EDGES, Slice, estimate, group_of, table
 
 
 def made(level=0.0, *, first=0.0, spoiled=(), seconds=30):
-    """Make a start whose first second differs from all others."""
+    """Make a trial whose first second differs from all others."""
     return [
         Slice(
             age_s=1.003 * second,
@@ -55,12 +55,12 @@ def test_a_slow_first_second_of_one_side_stands_in_its_line():
 def test_spoiled_windows_are_left_out_and_counted():
     lines = table(made_sides(spoiled=(0, 7)))
 
-    assert "too few starts" in lines[1]
+    assert "too few trials" in lines[1]
     assert all(line.endswith("1.40 [1.40, 1.40]") for line in lines[2:-1])
     assert lines[-1] == "6 of 180 windows were spoiled and are left out"
 
 
-def test_short_starts_end_with_the_group_that_they_reach():
+def test_short_trials_end_with_the_group_that_they_reach():
     short = {side: [made(seconds=4) for _ in range(2)] for side in ("default", "fast")}
 
     assert [line.split()[0] for line in table(short)[1:-1]] == ["0–1", "1–2", "2–3", "3–5"]

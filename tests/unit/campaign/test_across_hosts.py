@@ -12,15 +12,15 @@ from tuner.campaign.stages.confirm import read_gain
 from tuner.records import Role
 
 NAMES = ("ssh://a", "ssh://b", "ssh://c")
-PLAN = replace(SMALL_PLAN, trials=4, calibration_starts=6, race_s=4, simplify_s=4, pairs=2, extend_to=2)
-"""On hosts with little noise; each start asks the model several times, which takes most of the time."""
+PLAN = replace(SMALL_PLAN, trials=4, calibration_trials=6, race_s=4, simplify_s=4, pairs=2, extend_to=2)
+"""On hosts with little noise; each trial asks the model several times, which takes most of the time."""
 
 
 def hosts(**unlike):
     """Return three hosts, the first the slowest by far; `c` may be another in what settings do."""
     made = {
         name: SimulatedHost(
-            seed=number + 1, level=lambda _, speed=number / 5: speed, sigma_start=0.002, sigma_window=0.002
+            seed=number + 1, level=lambda _, speed=number / 5: speed, sigma_trial=0.002, sigma_window=0.002
         )
         for number, name in enumerate(NAMES)
     }
@@ -31,7 +31,7 @@ def hosts(**unlike):
 
 def gain_of(played):
     settings = played.settings
-    return read_gain(played.storage, played.storage.starts(), played.experiment.default, settings.constraints)
+    return read_gain(played.storage, played.storage.trials(), played.experiment.default, settings.constraints)
 
 
 def test_each_host_confirms_with_pairs_of_its_own(tmp_path):
@@ -40,18 +40,18 @@ def test_each_host_confirms_with_pairs_of_its_own(tmp_path):
     assert (played.failures, played.verdict) == ({}, "confirmed")
     gain = gain_of(played)
     assert [*gain.by_host] == [*NAMES]
-    confirming = [start for start in played.storage.starts() if start.role is Role.CONFIRM]
-    assert Counter(start.host for start in confirming) == dict.fromkeys(NAMES, 2 * PLAN.pairs)
+    confirming = [trial for trial in played.storage.trials() if trial.role is Role.CONFIRM]
+    assert Counter(trial.host for trial in confirming) == dict.fromkeys(NAMES, 2 * PLAN.pairs)
     assert all(each.ratio == pytest.approx(math.exp(0.18), rel=0.03) for each in gain.by_host.values())
     assert gain.low == min(each.low for each in gain.by_host.values())
 
 
-def test_beside_others_that_show_the_noise_one_start_of_the_default_is_enough_on_a_host(tmp_path):
-    played = play(write_targets(tmp_path, NAMES), hosts(), plan=replace(PLAN, calibration_starts=3))
+def test_beside_others_that_show_the_noise_one_trial_of_the_default_is_enough_on_a_host(tmp_path):
+    played = play(write_targets(tmp_path, NAMES), hosts(), plan=replace(PLAN, calibration_trials=3))
 
     assert not played.failures
     for name in NAMES:
-        roles = [start.role for start in played.storage.starts() if start.host == name]
+        roles = [trial.role for trial in played.storage.trials() if trial.host == name]
         assert roles[:2] == [Role.CONTROL, Role.SEARCH]
 
 

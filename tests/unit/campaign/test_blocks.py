@@ -2,7 +2,7 @@ from itertools import count
 
 import pytest
 
-from tests.unit.starts import config_of, start, window
+from tests.unit.trials import config_of, trial, window
 from tuner.campaign.blocks import MAX_FAILURES, MAX_SPOILED, measure_blocks
 from tuner.errors import TargetError
 from tuner.records import Failure, Role, State
@@ -11,18 +11,18 @@ ARMS = ("a", "b", "c", "d")
 
 
 class Bench:
-    """Makes starts as told."""
+    """Makes trials as told."""
 
     def __init__(self):
         self.made = []
         self.ends = {}
-        """Arm → how its starts end instead of well."""
+        """Arm → how its trials end instead of well."""
 
     def make(self, arm, block):
         number = len(self.made)
         self.made.append((arm, block))
         ended = self.ends.get(arm, {})
-        return start(number, 1000, config=config_of(), role=Role.SWEEP, arm=arm, block=block, **ended)
+        return trial(number, 1000, config=config_of(), role=Role.SWEEP, arm=arm, block=block, **ended)
 
     def run(self, blocks, *, arms=ARMS, seed="1", **more):
         left = iter(range(blocks))
@@ -91,7 +91,7 @@ def test_an_arm_that_fails_twice_in_a_row_is_told_and_left_out():
     assert sorted(bench.block(2)) == ["a", "b", "d"]
 
 
-def test_an_environment_that_spoils_every_start_ends_it():
+def test_an_environment_that_spoils_every_trial_ends_it():
     bench = Bench()
     bench.ends["a"] = SPOILED
 
@@ -116,7 +116,7 @@ def test_after_a_pause_that_helps_an_arm_is_measured_on():
     assert len(bench.made) == MAX_SPOILED + 3
 
 
-def test_there_is_one_pause_for_each_start():
+def test_there_is_one_pause_for_each_trial():
     bench = Bench()
     bench.ends["a"] = SPOILED
 

@@ -62,12 +62,12 @@ def run(settings, host, **given):
 
 
 def of_role(campaign, role):
-    return [start for start in campaign.starts if start.role is role]
+    return [trial for trial in campaign.trials if trial.role is role]
 
 
 def gain_of(campaign):
     constraints = campaign.setup.settings.constraints
-    return read_gain(campaign.storage, campaign.starts, campaign.default, constraints)
+    return read_gain(campaign.storage, campaign.trials, campaign.default, constraints)
 
 
 def test_a_configuration_that_is_really_better_is_found_simplified_and_confirmed(settings):
@@ -81,7 +81,7 @@ def test_a_configuration_that_is_really_better_is_found_simplified_and_confirmed
     assert winner["open_file_cache"]
     assert winner["sendfile"]
     assert campaign.progress.stages == ["calibrate", "search", "race", "simplify", "confirm"]
-    assert campaign.progress.ended == campaign.starts
+    assert campaign.progress.ended == campaign.trials
 
 
 def test_the_last_incumbent_told_is_the_best_of_the_standing(settings):
@@ -118,7 +118,7 @@ def test_when_every_candidate_crashes_the_study_ends_without_a_winner(settings):
     campaign, verdict = run(settings, host)
 
     assert verdict == NOTHING_BEAT
-    assert Counter(start.state for start in of_role(campaign, Role.SEARCH)) == {State.FAILED: 10}
+    assert Counter(trial.state for trial in of_role(campaign, Role.SEARCH)) == {State.FAILED: 10}
     assert campaign.ranking().entries == ()
 
 
@@ -128,7 +128,7 @@ def test_a_default_that_fails_three_times_in_a_row_is_the_targets_fault(settings
 
     with pytest.raises(TargetError, match=r"default configuration failed 3 times in a row. nginx: it was"):
         run_campaign(campaign)
-    assert len(campaign.starts) == 3
+    assert len(campaign.trials) == 3
 
 
 def test_a_default_that_fails_twice_is_tolerated(settings):
@@ -138,18 +138,18 @@ def test_a_default_that_fails_twice_is_tolerated(settings):
     campaign, verdict = run(settings, host)
 
     assert verdict == "confirmed"
-    assert [start.state for start in campaign.starts[:3]] == [State.FAILED, State.FAILED, State.COMPLETE]
+    assert [trial.state for trial in campaign.trials[:3]] == [State.FAILED, State.FAILED, State.COMPLETE]
 
 
-def test_every_few_starts_the_default_is_measured_again(settings):
+def test_every_few_trials_the_default_is_measured_again(settings):
     campaign, _ = run(settings, SimulatedHost())
 
     since, most = 0, 0
-    for start in campaign.starts:
-        if start.role in {Role.SEARCH, Role.REPEAT}:
+    for trial in campaign.trials:
+        if trial.role in {Role.SEARCH, Role.REPEAT}:
             since += 1
             most = max(most, since)
-        elif start.role is Role.CONTROL:
+        elif trial.role is Role.CONTROL:
             since = 0
     cost_s = campaign.schedule.mean_cost_s()
     interval = control_interval(campaign.ranking().noise, cost_s, SMALL_PLAN.windows[1])
@@ -160,15 +160,15 @@ def test_every_few_starts_the_default_is_measured_again(settings):
 def test_the_search_ends_with_the_default(settings):
     campaign, _ = run(settings, SimulatedHost())
 
-    last = max(n for n, start in enumerate(campaign.starts) if start.role in {Role.SEARCH, Role.REPEAT})
-    assert campaign.starts[last + 1].role is Role.CONTROL
+    last = max(n for n, trial in enumerate(campaign.trials) if trial.role in {Role.SEARCH, Role.REPEAT})
+    assert campaign.trials[last + 1].role is Role.CONTROL
 
 
 def test_presets_are_tried_first_in_their_order_and_recipes_are_not(settings):
     campaign, _ = run(settings, SimulatedHost())
 
     space = campaign.setup.space
-    tried = [start.config for start in of_role(campaign, Role.SEARCH)]
+    tried = [trial.config for trial in of_role(campaign, Role.SEARCH)]
     first = [preset for preset in space.presets if preset.is_tried]
     recipes = [preset for preset in space.presets if not preset.is_tried]
     assert tried[: len(first)] == [space.complete(preset.values) for preset in first]
@@ -179,7 +179,7 @@ def test_presets_are_tried_first_in_their_order_and_recipes_are_not(settings):
 def test_no_configuration_is_searched_twice_while_there_are_others(settings):
     campaign, _ = run(settings, SimulatedHost(), plan=replace(SMALL_PLAN, trials=25))
 
-    keys = [config_key(start.config) for start in of_role(campaign, Role.SEARCH)]
+    keys = [config_key(trial.config) for trial in of_role(campaign, Role.SEARCH)]
     assert len(keys) > STARTUP_TRIALS
     assert len(set(keys)) == len(keys)
     assert config_key(DEFAULT) not in keys
@@ -193,7 +193,7 @@ def test_a_space_with_two_configurations_is_searched_without_end_or_error(settin
     campaign, verdict = run(settings, host, space=space, plan=plan)
 
     assert verdict == "confirmed"
-    assert len([s for s in campaign.starts if s.role in {Role.SEARCH, Role.REPEAT}]) == 14
+    assert len([s for s in campaign.trials if s.role in {Role.SEARCH, Role.REPEAT}]) == 14
 
 
 class Stubborn:
@@ -217,7 +217,7 @@ def test_what_breaks_a_constraint_is_never_deployed(settings):
 
     run_campaign(campaign)
 
-    assert not any(space.violations(start.config) for start in campaign.starts)
+    assert not any(space.violations(trial.config) for trial in campaign.trials)
     assert len(of_role(campaign, Role.SEARCH)) == SMALL_PLAN.trials
 
 
@@ -230,8 +230,8 @@ def test_a_server_that_answers_503_quickly_never_wins(settings):
 
     campaign, verdict = run(settings, host, plan=replace(SMALL_PLAN, trials=16))
 
-    errant = [start for start in campaign.starts if start.config["multi_accept"]]
-    assert any(start.log_goodput > max(s.log_goodput for s in campaign.controls()) for start in errant)
+    errant = [trial for trial in campaign.trials if trial.config["multi_accept"]]
+    assert any(trial.log_goodput > max(s.log_goodput for s in campaign.controls()) for trial in errant)
     assert verdict == "confirmed"
     assert not campaign.storage.recall(CONFIRMATION).config["multi_accept"]
     assert not any(
@@ -272,28 +272,28 @@ def test_a_proven_winner_that_may_fail_too_much_is_started_until_that_is_known(s
 
     first, *_ = campaign.storage.recall(REFUSALS)
     pairs = of_role(campaign, Role.CONFIRM)[: 2 * SHORT_PLAN.pairs]
-    after = campaign.starts[campaign.starts.index(pairs[-1]) + 1 :]
-    more = [*takewhile(lambda start: start.role in {Role.REPEAT, Role.CONTROL}, after)]
-    again = [start.config for start in more if start.role is Role.REPEAT]
+    after = campaign.trials[campaign.trials.index(pairs[-1]) + 1 :]
+    more = [*takewhile(lambda trial: trial.role in {Role.REPEAT, Role.CONTROL}, after)]
+    again = [trial.config for trial in more if trial.role is Role.REPEAT]
     assert 0 < len(more) <= 2 * SHORT_PLAN.pairs
     assert "breaks failure_rate" in first.reason or len(more) == 2 * SHORT_PLAN.pairs
     assert again == [first.config] * len(again)
     assert len(again) >= len(more) / 2
 
 
-def test_one_failed_start_of_the_winner_is_counted_and_is_no_verdict(settings):
+def test_one_failed_trial_of_the_winner_is_counted_and_is_no_verdict(settings):
     host = SimulatedHost()
     campaign = make_campaign(settings, host, open_in_memory(host.clock))
     host.fault = lambda config: (
         CRASH
         if campaign.storage.recall(CONFIRMATION)
         and not is_default(config)
-        and not any(start.state is State.FAILED for start in campaign.starts)
+        and not any(trial.state is State.FAILED for trial in campaign.trials)
         else None
     )
 
     assert run_campaign(campaign) == "confirmed"
-    assert Counter(start.state for start in of_role(campaign, Role.CONFIRM)) == {
+    assert Counter(trial.state for trial in of_role(campaign, Role.CONFIRM)) == {
         State.COMPLETE: 2 * SMALL_PLAN.pairs, State.FAILED: 1,
     }  # fmt: skip
 
@@ -327,7 +327,7 @@ def test_a_winner_that_crashes_twice_in_the_confirmation_ends_it_with_the_reason
     assert gain_of(campaign) is None
 
 
-def test_one_spoiled_start_does_not_end_the_race(settings):
+def test_one_spoiled_trial_does_not_end_the_race(settings):
     host = SimulatedHost()
     campaign = make_campaign(settings, host, open_in_memory(host.clock))
 
@@ -339,12 +339,12 @@ def test_one_spoiled_start_does_not_end_the_race(settings):
 
     verdict = run_campaign(campaign)
 
-    assert [start.state for start in of_role(campaign, Role.RACE)][:2] == [State.INVALID, State.COMPLETE]
+    assert [trial.state for trial in of_role(campaign, Role.RACE)][:2] == [State.INVALID, State.COMPLETE]
     assert verdict == "confirmed"
 
 
 def test_a_configuration_that_crashes_in_the_race_leaves_it_and_another_one_is_confirmed(settings):
-    host = SimulatedHost(sigma_start=0.03)
+    host = SimulatedHost(sigma_trial=0.03)
     campaign = make_campaign(settings, host, open_in_memory(host.clock))
     crashing = []
 
@@ -357,14 +357,14 @@ def test_a_configuration_that_crashes_in_the_race_leaves_it_and_another_one_is_c
 
     verdict = run_campaign(campaign)
 
-    later = [start for start in campaign.starts if start.state is State.FAILED]
+    later = [trial for trial in campaign.trials if trial.state is State.FAILED]
     assert 1 <= len(later) <= 3
-    assert {config_key(start.config) for start in later} == {*crashing}
+    assert {config_key(trial.config) for trial in later} == {*crashing}
     assert config_key(campaign.storage.recall(CONFIRMATION).config) not in crashing
     assert verdict == "confirmed"
 
 
-def test_a_host_that_changes_its_speed_has_the_doubtful_starts_measured_again(settings):
+def test_a_host_that_changes_its_speed_has_the_doubtful_trials_measured_again(settings):
     host = SimulatedHost()
     jump_s = host.clock.now_s + 50
     host.level = lambda time_s: 0.0 if time_s < jump_s else -0.4
@@ -374,8 +374,8 @@ def test_a_host_that_changes_its_speed_has_the_doubtful_starts_measured_again(se
     notes = " ".join(campaign.progress.notes)
     assert "the control is far from where it was" in notes
     assert "the machine has changed" in notes
-    repeated = [config_key(start.config) for start in of_role(campaign, Role.REPEAT)]
-    first = [config_key(start.config) for start in of_role(campaign, Role.SEARCH)]
+    repeated = [config_key(trial.config) for trial in of_role(campaign, Role.REPEAT)]
+    first = [config_key(trial.config) for trial in of_role(campaign, Role.SEARCH)]
     assert repeated
     assert set(repeated) <= set(first)
     assert verdict == "confirmed"
@@ -411,13 +411,13 @@ def test_where_the_default_failed_a_generator_that_fails_blames_no_configuration
     host = SimulatedHost()
     asked = []
     campaign = make_campaign(settings, host, open_in_memory(host.clock))
-    make = campaign.starter.make
+    make = campaign.runner.make
 
     def note(opening, **given):
         asked.append((opening.role, given["judges"].control.is_healthy))
         return make(opening, **given)
 
-    campaign.starter.make = note
+    campaign.runner.make = note
     calibrate(campaign)
     host.fault = lambda config: CRASH if is_default(config) else None
     measure_control(campaign)
@@ -441,7 +441,7 @@ def test_a_bound_on_response_times_that_nobody_reports_is_refused(tmp_path):
 def test_a_host_that_does_not_calm_down_is_given_up_with_the_figures(settings):
     host = SimulatedHost(is_spoiled=lambda _: True)
     campaign = make_campaign(settings, host, open_in_memory(host.clock))
-    campaign.starter.wait_until_quiet = lambda _: False
+    campaign.runner.wait_until_quiet = lambda _: False
 
     with pytest.raises(TargetError, match=r"20 of the last 20 windows \(100 %\).* did not pass within 120 s"):
         run_campaign(campaign)
@@ -459,13 +459,13 @@ def test_the_standard_preset_keeps_to_its_minutes(settings):
     assert len(of_role(campaign, Role.SEARCH)) + len(of_role(campaign, Role.REPEAT)) >= 60
 
 
-def test_a_promising_configuration_gets_more_starts(settings):
-    host = SimulatedHost(sigma_start=0.04, sigma_window=0.04)
+def test_a_promising_configuration_gets_more_trials(settings):
+    host = SimulatedHost(sigma_trial=0.04, sigma_window=0.04)
     campaign, _ = run(settings, host, plan=replace(SMALL_PLAN, trials=30))
 
     repeats = of_role(campaign, Role.REPEAT)
     assert repeats
-    assert all(start.config["open_file_cache"] for start in repeats)
+    assert all(trial.config["open_file_cache"] for trial in repeats)
 
 
 def test_what_is_clearly_worse_is_ended_early_and_still_counts(settings):
@@ -473,21 +473,21 @@ def test_what_is_clearly_worse_is_ended_early_and_still_counts(settings):
 
     campaign, _ = run(settings, host)
 
-    hopeless = [start for start in campaign.starts if not start.config["sendfile"]]
+    hopeless = [trial for trial in campaign.trials if not trial.config["sendfile"]]
     assert hopeless
-    assert all(start.state is State.PRUNED for start in hopeless)
-    assert all("less than half of the default's" in start.failure.reason for start in hopeless)
-    assert all(start.number in campaign.ranking().speedups for start in hopeless)
+    assert all(trial.state is State.PRUNED for trial in hopeless)
+    assert all("less than half of the default's" in trial.failure.reason for trial in hopeless)
+    assert all(trial.number in campaign.ranking().speedups for trial in hopeless)
 
 
 @pytest.mark.parametrize("minutes", [0.5, 1, 3, 5])
 def test_the_whole_campaign_keeps_to_its_minutes(settings, minutes):
     plan = PRESETS["quick"].fit(minutes=minutes, trials=1000)
-    host = SimulatedHost(sigma_start=0.02, sigma_window=0.04)
+    host = SimulatedHost(sigma_trial=0.02, sigma_window=0.04)
 
     campaign, _ = run(settings, host, plan=plan)
 
-    begun_s = campaign.starts[0].started_s
+    begun_s = campaign.trials[0].started_s
     # A stage is finished once it has begun, and the smallest study still calibrates and ends its search.
     assert host.clock.time() - begun_s <= 60 * minutes * 1.15 + 15
 
@@ -517,19 +517,19 @@ def test_a_host_that_spoils_nearly_every_window_is_given_up_after_one_pause(sett
 def test_however_noisy_a_host_becomes_a_quick_study_ends_within_a_minute_of_its_time(
     settings, from_s, spoiled
 ):
-    host = SimulatedHost(sigma_start=0.02, sigma_window=0.04)
+    host = SimulatedHost(sigma_trial=0.02, sigma_window=0.04)
     begun_s, luck = host.clock.time(), Random(1)  # noqa: S311 - no secret
     host.is_spoiled = lambda time_s: time_s - begun_s > from_s and luck.random() < spoiled
     plan = PRESETS["quick"]
     campaign = make_campaign(settings, host, open_in_memory(host.clock), plan=plan)
-    campaign.starter.wait_until_quiet = lambda most_s: host.clock.sleep(most_s) or False
+    campaign.runner.wait_until_quiet = lambda most_s: host.clock.sleep(most_s) or False
 
     verdict = ""
     with suppress(TooNoisy):
         verdict = run_campaign(campaign)
 
     assert host.clock.time() - begun_s <= 60 * plan.minutes + 60
-    has_tried = any(start.counts and not is_default(start.config) for start in campaign.starts)
+    has_tried = any(trial.counts and not is_default(trial.config) for trial in campaign.trials)
     assert bool(verdict) is has_tried
 
 
@@ -547,10 +547,10 @@ def test_a_study_that_noise_ends_early_says_what_it_found(settings, from_s, pair
     storage = open_in_memory(host.clock)
     storage.remember(FINGERPRINT, THIS_MACHINE)
     campaign = make_campaign(settings, host, storage, plan=PRESETS["quick"])
-    campaign.starter.wait_until_quiet = lambda most_s: host.clock.sleep(most_s) or False
+    campaign.runner.wait_until_quiet = lambda most_s: host.clock.sleep(most_s) or False
 
     def is_spoiled(time_s: float) -> bool:
-        confirming = sum(start.role is Role.CONFIRM for start in campaign.starts)
+        confirming = sum(trial.role is Role.CONFIRM for trial in campaign.trials)
         return time_s - begun_s > from_s and confirming >= 2 * pairs
 
     host.is_spoiled = is_spoiled
@@ -574,7 +574,7 @@ def test_a_study_that_noise_ends_early_says_what_it_found(settings, from_s, pair
 def test_all_goodputs_are_on_the_scale_of_the_host(settings):
     campaign, _ = run(settings, SimulatedHost())
 
-    rates = [window.goodput_rps for start in campaign.starts for window in start.windows]
+    rates = [window.goodput_rps for trial in campaign.trials for window in trial.windows]
     assert all(0.7 * BASE_RPS < rate < 1.5 * BASE_RPS for rate in rates)
 
 
@@ -582,8 +582,8 @@ def test_every_pair_of_the_confirmation_is_default_and_winner(settings):
     campaign, _ = run(settings, SimulatedHost())
 
     pairs: dict[int, list[str]] = {}
-    for start in of_role(campaign, Role.CONFIRM):
-        pairs.setdefault(start.block, []).append(start.arm)
+    for trial in of_role(campaign, Role.CONFIRM):
+        pairs.setdefault(trial.block, []).append(trial.arm)
     assert len(pairs) == SMALL_PLAN.pairs
     assert all(sorted(arms) == [DEFAULT_ARM, WINNER_ARM] for arms in pairs.values())
     assert sum(arms[0] == DEFAULT_ARM for arms in pairs.values()) == SMALL_PLAN.pairs / 2

@@ -48,7 +48,7 @@ def test_a_default_that_breaks_the_bound_ends_the_study_before_anything_is_searc
     assert said.startswith(f"{tmp_path}/simulated.yaml: constraints: the default itself fails 0.29 % [")
     assert "of its requests, above the bound of failure_rate <= 0.001. " in said
     assert "Write `failure_rate <= default`" in said
-    assert [start.role for start in campaign.starts] == [Role.CONTROL] * 2
+    assert [trial.role for trial in campaign.trials] == [Role.CONTROL] * 2
 
 
 def test_with_the_bound_that_the_error_names_the_same_study_goes_on_and_ends_improved(tmp_path):
@@ -60,7 +60,7 @@ def test_with_the_bound_that_the_error_names_the_same_study_goes_on_and_ends_imp
     campaign = make_campaign(write_study(tmp_path, more=RELATIVE), host, storage, session="second")
 
     assert run_campaign(campaign) == "confirmed"
-    assert campaign.starts[0].session == "first"
+    assert campaign.trials[0].session == "first"
 
 
 def test_what_fails_more_often_than_the_default_never_wins_however_fast_it_is(tmp_path):
@@ -69,7 +69,7 @@ def test_what_fails_more_often_than_the_default_never_wins_however_fast_it_is(tm
 
     assert run_campaign(campaign) == "confirmed"
     assert campaign.storage.recall(CONFIRMATION).config["sendfile"]
-    assert any(not start.config["sendfile"] for start in campaign.starts)
+    assert any(not trial.config["sendfile"] for trial in campaign.trials)
 
 
 def test_a_bound_on_response_times_that_the_default_breaks_is_named_with_them(tmp_path):
@@ -100,7 +100,7 @@ def test_what_bears_the_load_is_found_where_the_default_fails_and_ships_though_i
     campaign = seek(tmp_path, host)
 
     assert run_campaign(campaign) == "confirmed"
-    gain = read_gain(campaign.storage, campaign.starts, campaign.default, campaign.setup.settings.constraints)
+    gain = read_gain(campaign.storage, campaign.trials, campaign.default, campaign.setup.settings.constraints)
     assert gain.verdict == "bears the load"
     assert gain.high < 1
     assert campaign.storage.recall(CONFIRMATION).config["open_file_cache"]
@@ -112,7 +112,7 @@ def test_what_serves_more_besides_is_improved(tmp_path):
     campaign = seek(tmp_path, host)
 
     assert run_campaign(campaign) == "confirmed"
-    gain = read_gain(campaign.storage, campaign.starts, campaign.default, campaign.setup.settings.constraints)
+    gain = read_gain(campaign.storage, campaign.trials, campaign.default, campaign.setup.settings.constraints)
     assert gain.verdict == "improved"
 
 
@@ -136,10 +136,10 @@ def test_against_a_default_that_serves_next_to_nothing_the_best_of_the_others_is
     winner = campaign.storage.recall(CONFIRMATION).config
     assert winner["open_file_cache"]
     assert not winner["sendfile"]
-    gain = read_gain(campaign.storage, campaign.starts, campaign.default, campaign.setup.settings.constraints)
+    gain = read_gain(campaign.storage, campaign.trials, campaign.default, campaign.setup.settings.constraints)
     assert gain.is_proven
     # How little the default serves by chance is no noise of the host.
-    assert campaign.ranking().noise.sigma_start < 0.05
+    assert campaign.ranking().noise.sigma_trial < 0.05
 
 
 def test_a_default_that_serves_nothing_now_and_then_ends_no_search(tmp_path):
@@ -147,14 +147,14 @@ def test_a_default_that_serves_nothing_now_and_then_ends_no_search(tmp_path):
     host = SimulatedHost(failure_rate=fails_without_a_cache)
     campaign = seek(tmp_path, host)
     made = count()
-    # Every third start of the default, never two in a row.
+    # Every third trial of the default, never two in a row.
     host.fault = lambda config: (
         stalled if not config["open_file_cache"] and dict(config) == dict(campaign.default)
         and next(made) % 3 == 1 else None
     )  # fmt: skip
 
     assert run_campaign(campaign) == "confirmed"
-    assert any(start.state is State.FAILED for start in campaign.starts if start.arm == "default")
+    assert any(trial.state is State.FAILED for trial in campaign.trials if trial.arm == "default")
 
 
 def test_where_everything_fails_nothing_is_shipped(tmp_path):
@@ -169,9 +169,9 @@ def test_a_default_that_keeps_what_is_sought_is_beaten_by_goodput_as_ever(tmp_pa
     assert run_campaign(seek(tmp_path, host)) == "nothing beat the default in the search"
 
 
-def test_one_bad_start_of_the_default_ends_nothing(tmp_path):
+def test_one_bad_trial_of_the_default_ends_nothing(tmp_path):
     host = SimulatedHost()
     campaign = make_campaign(write_study(tmp_path), host, open_in_memory(host.clock))
-    host.failure_rate = lambda _: 0.0 if campaign.starts else 0.05
+    host.failure_rate = lambda _: 0.0 if campaign.trials else 0.05
 
     assert run_campaign(campaign) == "confirmed"

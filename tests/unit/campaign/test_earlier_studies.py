@@ -20,7 +20,7 @@ LATER = {"finalist": ("simplify", "confirm", "latency", "finished"), "race": ("r
 
 
 def write_earlier(settings, *, without=(), roles=()):
-    """Write a study of an earlier tuner into the storage of a study, without some of its facts and starts."""
+    """Write a study of an earlier tuner into the storage of a study, without some of its facts and trials."""
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     settings.folder.mkdir(exist_ok=True)
     study = optuna.create_study(storage=settings.storage_url, study_name=settings.name, direction="maximize")
@@ -47,7 +47,7 @@ def test_a_study_whose_pairs_are_all_there_is_judged_by_them(tmp_path):
 
     assert run_campaign(campaign) == "confirmed"
     assert campaign.storage.recall(CONFIRMATION) == before
-    assert not [start for start in campaign.starts if start.session == "later" and start.role is Role.CONFIRM]
+    assert not [trial for trial in campaign.trials if trial.session == "later" and trial.role is Role.CONFIRM]
 
 
 @pytest.mark.parametrize("at", LATER)
@@ -55,9 +55,9 @@ def test_a_study_that_was_cut_off_goes_on_to_its_verdict(tmp_path, at):
     without = {*LATER["finalist"], *(LATER["race"] if at == "race" else ())}
     roles = {"confirm", "latency", "ablation", *(["race"] if at == "race" else [])}
     campaign = take_up(write_study(tmp_path), without=without, roles=roles)
-    earlier = len(campaign.starts)
+    earlier = len(campaign.trials)
 
     assert run_campaign(campaign) == "confirmed"
     assert campaign.storage.recall(CONFIRMATION).config["open_file_cache"]
     assert campaign.storage.recall(FINALIST)
-    assert [start.session for start in campaign.starts[:earlier]] == ["first"] * earlier
+    assert [trial.session for trial in campaign.trials[:earlier]] == ["first"] * earlier

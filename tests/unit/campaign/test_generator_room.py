@@ -50,38 +50,38 @@ def test_threads_and_cpus_are_given_by_what_both_sides_used(settings):
     calibrate(campaign)
 
     moved = campaign.storage.recall(MOVED_LOAD)
-    placement = campaign.starter.setup.placement
+    placement = campaign.runner.setup.placement
     assert campaign.setup.placement == placement
     assert placement.server_cpus | placement.generator_cpus == set(EIGHT)
     assert not placement.server_cpus & placement.generator_cpus
-    assert campaign.starter.setup.load.shape.threads == len(placement.generator_cpus) == moved.threads >= 2
+    assert campaign.runner.setup.load.shape.threads == len(placement.generator_cpus) == moved.threads >= 2
     assert campaign.storage.recall(METRIC) is Metric.GOODPUT
     assert "the calibration begins anew" in campaign.progress.notes[0]
 
 
-def test_starts_before_the_move_say_nothing_after_it(settings):
+def test_trials_before_the_move_say_nothing_after_it(settings):
     campaign = campaign_on(settings)
 
     calibrate(campaign)
 
     moved = campaign.storage.recall(MOVED_LOAD)
     assert moved.since == 1
-    assert len(campaign.controls()) == campaign.plan.calibration_starts
-    assert min(start.number for start in campaign.storage.starts()) == 1
-    assert campaign.starts == list(campaign.storage.starts())
+    assert len(campaign.controls()) == campaign.plan.calibration_trials
+    assert min(trial.number for trial in campaign.storage.trials()) == 1
+    assert campaign.trials == list(campaign.storage.trials())
 
 
 def test_a_study_goes_on_where_the_load_was_moved_to_and_reports_so(settings):
     campaign = campaign_on(settings)
     calibrate(campaign)
     placement = campaign.setup.placement
-    host, storage = campaign.starter.host, campaign.storage
+    host, storage = campaign.runner.host, campaign.storage
     storage.remember(facts.FINGERPRINT, FINGERPRINT)
 
     again = campaign_on(settings, host=host, storage=storage, session="second")
 
     assert again.setup.placement.generator_cpus == placement.generator_cpus
-    assert again.starter.setup.load.shape.threads == campaign.setup.load.shape.threads
+    assert again.runner.setup.load.shape.threads == campaign.setup.load.shape.threads
     assert run_campaign(again) == "confirmed"
     summary = summarize(settings, again.setup.space, storage, running=False, version="1")
     assert set(summary.fingerprint.generator_cpus) == placement.generator_cpus
@@ -98,7 +98,7 @@ def test_where_nothing_can_be_moved_what_the_server_costs_is_compared(settings, 
 
     assert campaign.storage.recall(MOVED_LOAD) is None
     assert campaign.storage.recall(METRIC) is Metric.PER_CPU
-    assert len(campaign.starts) == campaign.plan.calibration_starts
+    assert len(campaign.trials) == campaign.plan.calibration_trials
 
 
 def test_a_generator_with_room_keeps_its_place(settings):
@@ -108,4 +108,4 @@ def test_a_generator_with_room_keeps_its_place(settings):
     calibrate(campaign)
 
     assert campaign.storage.recall(MOVED_LOAD) is None
-    assert {start.role for start in campaign.starts} == {Role.CONTROL}
+    assert {trial.role for trial in campaign.trials} == {Role.CONTROL}

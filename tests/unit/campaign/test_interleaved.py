@@ -47,8 +47,8 @@ def make(tmp_path, monkeypatch, host, held):
     storage, default = open_in_memory(host.clock), setup.space.default()
 
     def make(blocks, **given):
-        def choose(starts, failed):
-            return [] if failed or count_whole_blocks(starts, ARMS) >= blocks else ARMS
+        def choose(trials, failed):
+            return [] if failed or count_whole_blocks(trials, ARMS) >= blocks else ARMS
 
         return Interleaved(
             treatments={
@@ -76,7 +76,7 @@ def test_what_was_measured_before_counts_and_blocks_go_on_counting(make):
 
     assert (resumed.done, resumed.is_open) == (1, True)
     resumed.measure()
-    assert [start.block for start in resumed.starts] == [0, 0, 1, 1, 2, 2]
+    assert [trial.block for trial in resumed.trials] == [0, 0, 1, 1, 2, 2]
 
 
 def test_an_arm_that_fails_twice_is_told_with_its_reason(make, host):
@@ -99,4 +99,4 @@ def test_a_given_order_is_that_of_each_block(make):
     experiment = make(3, order=lambda block, arms: arms[:: 1 if block else -1])
     experiment.measure()
 
-    assert [start.arm for start in experiment.starts] == [*ARMS[::-1], *ARMS, *ARMS]
+    assert [trial.arm for trial in experiment.trials] == [*ARMS[::-1], *ARMS, *ARMS]

@@ -21,7 +21,7 @@ from tuner.study.open_storage import open_storage
 LAST_STEP = 128
 """A campaign of this size takes a few more."""
 WHOLE_STUDY = 38
-"""Starts of one when nothing goes wrong, at the most: 33 where a step of the simplification is spared."""
+"""Trials of one when nothing goes wrong, at the most: 33 where a step of the simplification is spared."""
 FAR_APART_S = 3600
 
 
@@ -44,18 +44,18 @@ def test_a_study_that_was_cut_off_anywhere_reaches_its_verdict_and_keeps_every_w
     storage = open_in_memory(host.clock)
     with pytest.raises(KeyboardInterrupt):
         run_campaign(make_campaign(settings, host, storage))
-    before = {start.number: start for start in storage.starts()}
+    before = {trial.number: trial for trial in storage.trials()}
     host.clock.sleep(FAR_APART_S)
     host.cut_at = None
 
     campaign = make_campaign(settings, host, storage, session="second")
     verdict = run_campaign(campaign)
 
-    after = {start.number: start for start in storage.starts()}
+    after = {trial.number: trial for trial in storage.trials()}
     assert verdict == "confirmed"
-    assert all(after[number].windows == start.windows for number, start in before.items())
-    assert all(start.state is not State.RUNNING for start in after.values())
-    assert campaign.starts == list(after.values())
+    assert all(after[number].windows == trial.windows for number, trial in before.items())
+    assert all(trial.state is not State.RUNNING for trial in after.values())
+    assert campaign.trials == list(after.values())
     assert len(after) <= WHOLE_STUDY + 3
 
 
@@ -67,7 +67,7 @@ def test_a_study_that_is_cut_off_again_and_again_reaches_its_verdict(tmp_path):
     campaign, verdict = run_cut_off(settings, host, storage, cuts=range(11, 29, 3))
 
     assert verdict == "confirmed"
-    assert len({start.session for start in campaign.starts}) == 7
+    assert len({trial.session for trial in campaign.trials}) == 7
 
 
 @pytest.mark.parametrize("cut", range(3, LAST_STEP, 17))
@@ -78,9 +78,9 @@ def test_every_arm_of_every_comparison_is_one_configuration(tmp_path, cut):
     campaign, _ = run_cut_off(settings, host, open_in_memory(host.clock), cuts=[cut])
 
     arms: dict[tuple[Role, str], set[str]] = {}
-    for start in campaign.starts:
-        if start.arm:
-            arms.setdefault((start.role, start.arm), set()).add(config_key(start.config))
+    for trial in campaign.trials:
+        if trial.arm:
+            arms.setdefault((trial.role, trial.arm), set()).add(config_key(trial.config))
     assert {arm: len(configs) for arm, configs in arms.items()} == dict.fromkeys(arms, 1)
 
 
@@ -102,11 +102,11 @@ def run_twice(folder, cut_off):
 
 
 def sessions_of_blocks(campaign, role):
-    """Return for each block in which sessions its starts were measured, in order."""
+    """Return for each block in which sessions its trials were measured, in order."""
     found: dict[int, list[str]] = {}
-    for start in campaign.starts:
-        if start.role is role and start.state is State.COMPLETE:
-            found.setdefault(start.block, []).append(start.session)
+    for trial in campaign.trials:
+        if trial.role is role and trial.state is State.COMPLETE:
+            found.setdefault(trial.block, []).append(trial.session)
     return found
 
 
@@ -121,7 +121,7 @@ def test_the_finished_pairs_of_a_confirmation_are_not_measured_again(tmp_path):
 
 
 def cut_off_in_the_third_pair(campaign):
-    confirmed = [start for start in campaign.starts if start.role is Role.CONFIRM]
+    confirmed = [trial for trial in campaign.trials if trial.role is Role.CONFIRM]
     if len(confirmed) == 5:
         raise KeyboardInterrupt
 
@@ -131,15 +131,15 @@ def test_a_study_on_disk_goes_on_in_another_process_that_opens_it_anew(tmp_path)
     host = SimulatedHost(cut_at=60)
     with pytest.raises(KeyboardInterrupt):
         run_campaign(make_campaign(settings, host, open_on_disk(settings, host.clock)))
-    before = open_storage(settings.storage_url, settings.name, create=False).starts()
+    before = open_storage(settings.storage_url, settings.name, create=False).trials()
     host.cut_at = None
 
     again = make_campaign(settings, host, open_on_disk(settings, host.clock), session="second")
     verdict = run_campaign(again)
 
-    after = open_storage(settings.storage_url, settings.name, create=False).starts()
+    after = open_storage(settings.storage_url, settings.name, create=False).trials()
     assert verdict == "confirmed"
-    assert [start.windows for start in after[: len(before)]] == [start.windows for start in before]
+    assert [trial.windows for trial in after[: len(before)]] == [trial.windows for trial in before]
 
 
 def test_a_preset_that_was_cut_off_is_tried_again(tmp_path):
@@ -162,8 +162,8 @@ def test_a_preset_that_was_cut_off_is_tried_again(tmp_path):
     again = make_campaign(settings, host, storage, session="second")
     run_campaign(again)
 
-    tried = [start for start in again.starts if start.role is Role.SEARCH]
-    assert [start.state for start in tried][:2] == [State.INVALID, State.COMPLETE]
+    tried = [trial for trial in again.trials if trial.role is Role.SEARCH]
+    assert [trial.state for trial in tried][:2] == [State.INVALID, State.COMPLETE]
     assert tried[0].config == tried[1].config == first
 
 
@@ -183,36 +183,36 @@ def test_what_waits_to_be_measured_again_still_waits_in_the_next_session(tmp_pat
     host.fault = cut_off
     with pytest.raises(KeyboardInterrupt):
         run_campaign(campaign)
-    waiting = campaign.starter.openings[-1].config
+    waiting = campaign.runner.openings[-1].config
     host.fault = lambda _: None
 
     again = make_campaign(settings, host, storage, plan=plan, session="second")
     run_campaign(again)
 
-    repeated = [start for start in again.starts if start.role is Role.REPEAT and start.session == "second"]
+    repeated = [trial for trial in again.trials if trial.role is Role.REPEAT and trial.session == "second"]
     assert repeated[0].config == waiting
 
 
-def test_a_cut_off_start_with_all_its_windows_counts(tmp_path):
+def test_a_cut_off_trial_with_all_its_windows_counts(tmp_path):
     settings = write_study(tmp_path)
     host = SimulatedHost()
     storage = open_in_memory(host.clock)
     campaign = make_campaign(settings, host, storage)
-    # Steps of a start with two windows: before it, begun, a window, a window, before it is ended.
+    # Steps of a trial with two windows: before it, begun, a window, a window, before it is ended.
     host.cut_at = 4
     with pytest.raises(KeyboardInterrupt):
         run_campaign(campaign)
-    assert storage.starts()[0].state is State.RUNNING
+    assert storage.trials()[0].state is State.RUNNING
 
     again = make_campaign(settings, host, storage, session="second")
 
-    assert again.starts[0].state is State.COMPLETE
-    assert len(again.starts[0].windows) == SMALL_PLAN.windows[1]
+    assert again.trials[0].state is State.COMPLETE
+    assert len(again.trials[0].windows) == SMALL_PLAN.windows[1]
     assert len(again.controls()) == 1
 
 
 @pytest.mark.parametrize("cut", [1, 2, 3])
-def test_a_cut_off_start_without_all_its_windows_says_nothing(tmp_path, cut):
+def test_a_cut_off_trial_without_all_its_windows_says_nothing(tmp_path, cut):
     settings = write_study(tmp_path)
     host = SimulatedHost(cut_at=min(cut, 2))
     storage = open_in_memory(host.clock)
@@ -221,8 +221,8 @@ def test_a_cut_off_start_without_all_its_windows_says_nothing(tmp_path, cut):
 
     again = make_campaign(settings, host, storage, session="second")
 
-    assert again.starts[0].state is State.INVALID
-    assert again.starts[0].failure.kind == "interrupted"
+    assert again.trials[0].state is State.INVALID
+    assert again.trials[0].failure.kind == "interrupted"
     assert again.controls() == []
 
 
@@ -238,7 +238,7 @@ def test_the_time_of_earlier_sessions_is_spent(tmp_path):
 
     again = make_campaign(settings, host, storage, session="second")
 
-    # But for the start that was cut off, of which nobody knows what it took.
-    one_start_s = 4
+    # But for the trial that was cut off, of which nobody knows what it took.
+    one_trial_s = 4
     assert 60 * SMALL_PLAN.minutes - spent_s <= again.schedule.time_left_s()
-    assert again.schedule.time_left_s() <= 60 * SMALL_PLAN.minutes - spent_s + one_start_s
+    assert again.schedule.time_left_s() <= 60 * SMALL_PLAN.minutes - spent_s + one_trial_s

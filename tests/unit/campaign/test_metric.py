@@ -39,7 +39,7 @@ def campaign_on(settings, host, storage=None, **given):
 
 
 def gain_of(campaign):
-    return read_gain(campaign.storage, campaign.starts, campaign.default, campaign.setup.settings.constraints)
+    return read_gain(campaign.storage, campaign.trials, campaign.default, campaign.setup.settings.constraints)
 
 
 def test_a_gain_that_goodput_cannot_show_is_found_by_what_the_server_costs(settings):
@@ -52,8 +52,8 @@ def test_a_gain_that_goodput_cannot_show_is_found_by_what_the_server_costs(setti
     assert verdict == "confirmed"
     assert gain.low < TRUE_RATIO < gain.high
     assert campaign.storage.recall(CONFIRMATION).config["open_file_cache"]
-    confirmed = [start for start in campaign.starts if start.role is Role.CONFIRM]
-    assert all(start.log_goodput == pytest.approx(math.log(LIMITED_RPS), abs=0.02) for start in confirmed)
+    confirmed = [trial for trial in campaign.trials if trial.role is Role.CONFIRM]
+    assert all(trial.log_goodput == pytest.approx(math.log(LIMITED_RPS), abs=0.02) for trial in confirmed)
 
 
 def test_it_is_said_before_the_search_with_both_shares_and_what_to_do(settings):
@@ -102,7 +102,7 @@ def test_without_the_servers_cpu_time_the_study_ends_before_the_search(settings)
 
     with pytest.raises(TargetError, match=r"used 100 % of its CPUs.*cannot be read.*load.threads"):
         run_campaign(campaign)
-    assert {start.role for start in campaign.starts} == {Role.CONTROL}
+    assert {trial.role for trial in campaign.trials} == {Role.CONTROL}
 
 
 def test_the_metric_stays_when_the_study_goes_on(settings):
@@ -115,7 +115,7 @@ def test_the_metric_stays_when_the_study_goes_on(settings):
     calibrate(again)
 
     assert again.storage.metric is Metric.PER_CPU
-    values = [start.log_value for start in again.starts]
+    values = [trial.log_value for trial in again.trials]
     assert values == pytest.approx([math.log(BASE_RPS)] * len(values), abs=0.05)
 
 
@@ -160,9 +160,9 @@ def test_what_is_cheap_because_it_serves_less_is_refused_and_the_next_best_ships
     assert run_campaign(campaign) == "confirmed"
 
     winner = campaign.storage.recall(CONFIRMATION).config
-    tried = [start for start in campaign.starts if start.config["multi_accept"]]
-    best = max(start.log_value for start in tried)
-    assert best > max(start.log_value for start in campaign.starts if start not in tried)
+    tried = [trial for trial in campaign.trials if trial.config["multi_accept"]]
+    best = max(trial.log_value for trial in tried)
+    assert best > max(trial.log_value for trial in campaign.trials if trial not in tried)
     assert winner["open_file_cache"]
     assert not winner["multi_accept"]
 

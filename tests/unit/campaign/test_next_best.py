@@ -61,25 +61,25 @@ def assert_the_next_best_was_confirmed(campaign, host, seen, reason):
     storage = campaign.storage
     (refused, *_) = storage.recall(REFUSALS)
     planned = storage.recall(CONFIRMATION)
-    gain = read_gain(storage, campaign.starts, campaign.default, campaign.setup.settings.constraints)
+    gain = read_gain(storage, campaign.trials, campaign.default, campaign.setup.settings.constraints)
     assert (config_key(refused.config), refused.reason) == (seen[0], reason)
     assert config_key(planned.config) != seen[0]
     assert planned.first_block >= PLAN.pairs
     assert gain.verdict == "improved"
     # Its pairs are its own: none of them is of the one that was refused.
-    confirmed = [start for start in campaign.starts if start.role is Role.CONFIRM]
-    later = [start for start in confirmed if start.block >= planned.first_block]
-    arms = {config_key(start.config) for start in later if start.arm != DEFAULT_ARM}
+    confirmed = [trial for trial in campaign.trials if trial.role is Role.CONFIRM]
+    later = [trial for trial in confirmed if trial.block >= planned.first_block]
+    arms = {config_key(trial.config) for trial in later if trial.arm != DEFAULT_ARM}
     assert arms == {config_key(planned.config)}
     pairs = {}
-    for start in later:
-        if start.counts:
-            pairs.setdefault((start.block, start.session), {})[start.arm] = start.log_goodput
+    for trial in later:
+        if trial.counts:
+            pairs.setdefault((trial.block, trial.session), {})[trial.arm] = trial.log_goodput
     logs = [pair[WINNER_ARM] - pair[DEFAULT_ARM] for pair in pairs.values() if len(pair) == len(ARMS)]
     assert len(logs) == gain.pairs
     assert math.log(gain.ratio) == pytest.approx(np.mean(logs))
-    # Four standard errors: of the starts' own luck and of their windows', for both sides.
-    error = math.hypot(host.sigma_start, host.sigma_window / math.sqrt(planned.windows))
+    # Four standard errors: of the trials' own luck and of their windows', for both sides.
+    error = math.hypot(host.sigma_trial, host.sigma_window / math.sqrt(planned.windows))
     error *= math.sqrt(2 / gain.pairs)
     assert math.log(gain.ratio) == pytest.approx(cached_files_win(planned.config), abs=4 * error)
 
@@ -102,17 +102,17 @@ def test_cut_off_between_two_confirmations_the_study_goes_on_with_the_next_best(
     way(campaign, host, seen)
     faults = host.fault
 
-    def is_now(planned, starts):
+    def is_now(planned, trials):
         if storage.recall(REFUSALS) is None:
             return False
         is_planned = config_key(planned.config) != seen[0]
         confirmed = [
-            each for each in starts if each.role is Role.CONFIRM and each.block >= planned.first_block
+            each for each in trials if each.role is Role.CONFIRM and each.block >= planned.first_block
         ]
         return {"refusal": True, "plan": is_planned, "pair": is_planned and len(confirmed) > 2}[after]
 
     def cut_off(config):
-        if is_now(storage.recall(CONFIRMATION), campaign.starts):
+        if is_now(storage.recall(CONFIRMATION), campaign.trials):
             raise KeyboardInterrupt
         return faults(config)
 
@@ -152,12 +152,12 @@ def test_a_finished_study_is_not_confirmed_anew(started):
     settings, host, storage, campaign = started
     crash_the_first(campaign, host, [])
     verdict = run_campaign(campaign)
-    made = len(storage.starts())
+    made = len(storage.trials())
 
     again = make_campaign(settings, host, storage, plan=PLAN, session="second")
 
     assert run_campaign(again) == verdict
-    assert len(storage.starts()) == made
+    assert len(storage.trials()) == made
 
 
 def little_helps(config):
@@ -168,7 +168,7 @@ def little_helps(config):
 @pytest.mark.parametrize("seed", leave_to_more([1, 2, 3]))
 def test_what_is_left_after_a_refusal_goes_to_the_next_best_however_many_pairs_were_planned(tmp_path, seed):
     """As planned, proving a small gain takes all the time that there is, so that none is ever left for it."""
-    host = SimulatedHost(worth=little_helps, sigma_start=0.01, sigma_window=0.03, seed=seed)
+    host = SimulatedHost(worth=little_helps, sigma_trial=0.01, sigma_window=0.03, seed=seed)
     storage = open_in_memory(host.clock)
     plan = replace(PRESETS["quick"], race_s=0, simplify_s=0)
     campaign = make_campaign(write_study(tmp_path, seed=seed), host, storage, plan=plan)
@@ -187,7 +187,7 @@ def test_what_is_left_after_a_refusal_goes_to_the_next_best_however_many_pairs_w
     assert config_key(refused.config) == config_key(storage.recall(OTHER_LOADS)[0].config)
     assert planned is not None
     assert config_key(planned.config) != config_key(refused.config)
-    assert len([each for each in campaign.starts if each.role is Role.CONFIRM]) >= 2 * plan.pairs
+    assert len([each for each in campaign.trials if each.role is Role.CONFIRM]) >= 2 * plan.pairs
     assert host.clock.time() - began_s < 60 * plan.minutes
 
 

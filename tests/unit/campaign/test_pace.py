@@ -50,7 +50,7 @@ def test_a_window_has_many_response_times_or_many_responses(tmp_path, throughput
     calibrate(campaign)
 
     assert campaign.plan.window_s == window_s
-    assert {window.duration_s for start in campaign.starts for window in start.valid_windows} == {window_s}
+    assert {window.duration_s for trial in campaign.trials for window in trial.valid_windows} == {window_s}
     known = campaign.storage.recall(PACE)
     assert (
         known is None
@@ -68,7 +68,7 @@ def test_a_default_that_answers_nothing_in_a_second_gets_longer_windows(tmp_path
     calibrate(campaign)
 
     assert campaign.plan.window_s == 4.0
-    assert all(start.counts for start in campaign.starts)
+    assert all(trial.counts for trial in campaign.trials)
 
 
 def test_windows_that_the_study_file_sets_stay_and_the_needed_ones_are_said(tmp_path):
@@ -93,7 +93,7 @@ def test_a_study_that_is_resumed_keeps_its_windows(tmp_path):
     again = campaign_on(tmp_path, host, first.storage)
 
     assert again.plan.window_s == first.plan.window_s == 2.0
-    assert again.starts == first.starts
+    assert again.trials == first.trials
     assert again.setup.load.response_s == first.setup.load.response_s > 0
 
 

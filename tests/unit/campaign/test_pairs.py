@@ -3,7 +3,7 @@ from random import Random
 
 import pytest
 
-from tests.unit.starts import DEFAULT, config_of, failed, start, window
+from tests.unit.trials import DEFAULT, config_of, failed, trial, window
 from tuner.campaign.blocks import MAX_FAILURES, MAX_SPOILED
 from tuner.campaign.pairs import Pairing, find_pair, measure_pairs, read_pairs
 from tuner.errors import TargetError
@@ -20,42 +20,42 @@ def pairing(pairs=4, *, first_block=0, seed=1):
 
 
 class Bench:
-    """Makes starts as told, in one session after the other."""
+    """Makes trials as told, in one session after the other."""
 
     def __init__(self, session="one"):
         self.session = session
-        self.starts = []
+        self.trials = []
         self.openings = []
         self.told = []
         self.ends = {}
-        """Number of a start → how it ends instead of well."""
+        """Number of a trial → how it ends instead of well."""
 
     def make(self, opening):
-        number = len(self.starts)
+        number = len(self.trials)
         self.openings.append(opening)
         rate = 1000 + number if opening.arm == "default" else 1200 + number
         given = {"role": opening.role, "arm": opening.arm, "block": opening.block, "session": self.session}
-        made = self.ends.get(number, lambda n, **g: start(n, rate, **g))(
+        made = self.ends.get(number, lambda n, **g: trial(n, rate, **g))(
             number, config=opening.config, **given
         )
-        self.starts.append(made)
+        self.trials.append(made)
         return made
 
     def run(self, what):
         self.told = []
-        failed = measure_pairs(what, self.starts, self.make, lambda *told: self.told.append(told))
-        return failed, [tuple(each.log_value for each in pair) for pair in read_pairs(self.starts, what)]
+        failed = measure_pairs(what, self.trials, self.make, lambda *told: self.told.append(told))
+        return failed, [tuple(each.log_value for each in pair) for pair in read_pairs(self.trials, what)]
 
 
 def crashes(number, *, config, **given):
     failure = Failure(kind="crashed", reason="it crashed")
-    return start(number, config=config, state=State.FAILED, failure=failure, **given)
+    return trial(number, config=config, state=State.FAILED, failure=failure, **given)
 
 
 def is_spoiled(number, *, config, **given):
     failure = Failure(kind="environment", reason="every window was spoiled")
     windows = (window(spoiled=True),)
-    return start(number, config=config, state=State.INVALID, failure=failure, **given | {"windows": windows})
+    return trial(number, config=config, state=State.INVALID, failure=failure, **given | {"windows": windows})
 
 
 def test_every_pair_has_both_sides_and_tells_their_logarithms():
@@ -107,15 +107,15 @@ def test_what_is_finished_is_not_measured_again():
 
     _failure, logs = bench.run(pairing(4))
 
-    assert len(bench.starts) == 8
+    assert len(bench.trials) == 8
     assert len(logs) == 4
 
 
 def test_sides_of_different_sessions_are_no_pair():
     what = pairing(1)
     apart = [
-        start(0, 1000, role=Role.CONFIRM, arm="default", block=0, session="one"),
-        start(1, 1200, config=WINNER, role=Role.CONFIRM, arm="winner", block=0, session="two"),
+        trial(0, 1000, role=Role.CONFIRM, arm="default", block=0, session="one"),
+        trial(1, 1200, config=WINNER, role=Role.CONFIRM, arm="winner", block=0, session="two"),
     ]
 
     assert find_pair(apart, what, 0) is None
@@ -133,7 +133,7 @@ def test_half_a_pair_is_measured_whole_in_the_next_session():
     _failure, logs = bench.run(pairing(2))
 
     assert len(logs) == 2
-    assert [each.session for each in bench.starts] == ["one"] + ["two"] * 4
+    assert [each.session for each in bench.trials] == ["one"] + ["two"] * 4
 
 
 def interrupted(_number, **_given):
@@ -145,13 +145,13 @@ def test_pairs_of_another_role_or_block_do_not_count():
     bench = Bench()
     bench.run(pairing(2))
 
-    assert read_pairs(bench.starts, what) == []
+    assert read_pairs(bench.trials, what) == []
     bench.run(what)
     assert [opening.block for opening in bench.openings[4:]] == [10, 10, 11, 11]
 
 
 @pytest.mark.parametrize("end", [crashes, is_spoiled])
-def test_a_start_that_fails_once_is_made_again(end):
+def test_a_trial_that_fails_once_is_made_again(end):
     bench = Bench()
     bench.ends[2] = end
 
@@ -159,7 +159,7 @@ def test_a_start_that_fails_once_is_made_again(end):
 
     assert failure is None
     assert len(logs) == 2
-    assert len(bench.starts) == 5
+    assert len(bench.trials) == 5
     assert bench.openings[2] == bench.openings[3]
 
 
@@ -172,7 +172,7 @@ def test_a_side_that_fails_twice_in_a_row_ends_the_comparison_with_the_reason():
     assert MAX_FAILURES == 2
     assert failure == f"{bench.openings[2].arm}: it crashed"
     assert len(logs) == 1
-    assert len(bench.starts) == 4
+    assert len(bench.trials) == 4
 
 
 def test_a_side_that_the_environment_spoils_again_and_again_has_not_failed():
@@ -206,12 +206,12 @@ def test_a_side_that_fails_once_in_every_pair_does_not_end_the_comparison():
     assert len(logs) == 4
 
 
-def test_a_failed_start_is_no_side_of_a_pair():
+def test_a_failed_trial_is_no_side_of_a_pair():
     what = pairing(1)
     given = {"role": Role.CONFIRM, "block": 0, "session": "one"}
-    starts = [start(0, 1000, arm="default", **given), crashes(1, config=WINNER, arm="winner", **given)]
+    trials = [trial(0, 1000, arm="default", **given), crashes(1, config=WINNER, arm="winner", **given)]
 
-    assert find_pair(starts, what, 0) is None
+    assert find_pair(trials, what, 0) is None
     assert failed(2, config=WINNER).log_goodput is None
 
 
@@ -219,14 +219,14 @@ def test_the_default_of_an_earlier_space_is_a_side_of_a_pair():
     bench = Bench()
     bench.run(replace(pairing(1), sides={"default": {"sendfile": True}, "winner": WINNER}))
 
-    assert find_pair(bench.starts, pairing(1), 0) is not None
+    assert find_pair(bench.trials, pairing(1), 0) is not None
 
 
 def test_a_side_of_another_configuration_is_no_side_of_a_pair():
     bench = Bench()
     bench.run(replace(pairing(1), sides={"default": DEFAULT, "winner": config_of(sendfile=False)}))
 
-    assert find_pair(bench.starts, pairing(1), 0) is None
+    assert find_pair(bench.trials, pairing(1), 0) is None
     assert bench.run(pairing(1))[0] is None
-    assert find_pair(bench.starts, pairing(1), 0) is not None
-    assert len(bench.starts) == 4
+    assert find_pair(bench.trials, pairing(1), 0) is not None
+    assert len(bench.trials) == 4

@@ -155,7 +155,7 @@ def test_failures_under_one_load_are_not_made_up_for_by_the_others(run):
     assert not chosen.get("open_file_cache")
 
 
-def test_the_time_of_a_start_is_planned_with_all_its_loads(run):
+def test_the_time_of_a_trial_is_planned_with_all_its_loads(run):
     campaign, _ = run({"pages": both, "images": both})
     load, plan = campaign.setup.load, campaign.plan
 
@@ -166,8 +166,8 @@ def test_the_time_of_a_start_is_planned_with_all_its_loads(run):
     assert campaign.schedule.window_s() == 2.0
 
 
-def test_every_start_has_every_load(run):
+def test_every_trial_has_every_load(run):
     campaign, _ = run({"pages": both, "images": both})
 
-    starts = [start for start in campaign.starts if start.role is not Role.OTHER_LOADS and start.windows]
-    assert all(set(window.parts) == {"pages", "images"} for start in starts for window in start.windows)
+    trials = [trial for trial in campaign.trials if trial.role is not Role.OTHER_LOADS and trial.windows]
+    assert all(set(window.parts) == {"pages", "images"} for trial in trials for window in trial.windows)

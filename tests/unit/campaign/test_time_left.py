@@ -36,7 +36,7 @@ def watch(tmp_path, host, **given):
     return campaign.progress.told, host.clock.monotonic() - campaign.progress.begun_s
 
 
-NOISY = SimulatedHost(sigma_start=0.04, sigma_window=0.06, seed=3)
+NOISY = SimulatedHost(sigma_trial=0.04, sigma_window=0.06, seed=3)
 
 
 @pytest.mark.statistical
@@ -48,7 +48,7 @@ def test_after_a_fifth_the_told_end_is_within_a_fifth_of_the_real_one(tmp_path, 
     assert all(abs(end - end_s) <= 0.2 * end_s for now_s, end in told if now_s >= 0.2 * end_s)
 
 
-def test_in_the_last_stage_what_is_left_is_what_its_starts_take(tmp_path):
+def test_in_the_last_stage_what_is_left_is_what_its_trials_take(tmp_path):
     told, end_s = watch(tmp_path, SimulatedHost(), plan=PRESETS["quick"])
 
     last = [end for now_s, end in told if now_s >= end_s - 15]
@@ -61,7 +61,7 @@ def test_how_long_a_trial_took_whose_session_was_killed_is_not_known(tmp_path):
     campaign = make_campaign(write_study(tmp_path), host, open_in_memory(host.clock))
     calibrate(campaign)
     known = campaign.storage.known.ended
-    known[:] = [replace(start, timing=Timing()) for start in known]
+    known[:] = [replace(trial, timing=Timing()) for trial in known]
 
     assert campaign.schedule.mean_cost_s() > 0
     assert campaign.count_ahead() == 1

@@ -51,7 +51,7 @@ def test_what_was_best_before_is_tried_first(tmp_path, earlier):
 
     run_campaign(campaign)
 
-    searched = [start.config for start in campaign.starts if start.role is Role.SEARCH]
+    searched = [trial.config for trial in campaign.trials if trial.role is Role.SEARCH]
     assert earlier.name == "earlier"
     assert best["open_file_cache"]
     presets = len(space_of(*TUNED).presets)

@@ -16,7 +16,7 @@ MEASURED = make_summary(searches=2, pairs=0)
 
 
 def test_a_study_in_which_nothing_was_measured_has_nothing_to_show():
-    begun = replace(MEASURED, starts=(replace(MEASURED.starts[0], windows=(), state=State.RUNNING),))
+    begun = replace(MEASURED, trials=(replace(MEASURED.trials[0], windows=(), state=State.RUNNING),))
 
     refuse_unmeasured(STUDY, MEASURED)
     with pytest.raises(
@@ -28,10 +28,10 @@ def test_a_study_in_which_nothing_was_measured_has_nothing_to_show():
 
 
 def test_why_nothing_was_measured_is_said():
-    failed = replace(MEASURED.starts[0], windows=(), state=State.FAILED, failure=FAILURES[0])
+    failed = replace(MEASURED.trials[0], windows=(), state=State.FAILED, failure=FAILURES[0])
 
-    with pytest.raises(UsageError, match=r"The last start failed \(rejected\): nginx: \[emerg\] bad value"):
-        refuse_unmeasured(STUDY, replace(MEASURED, starts=(failed,)))
+    with pytest.raises(UsageError, match=r"The last trial failed \(rejected\): nginx: \[emerg\] bad value"):
+        refuse_unmeasured(STUDY, replace(MEASURED, trials=(failed,)))
 
 
 @pytest.mark.parametrize(

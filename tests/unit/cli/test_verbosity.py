@@ -45,7 +45,7 @@ def test_quiet_leaves_errors_and_nothing_else(capsys):
     assert capsys.readouterr().err == "tuner: wrong\n"
 
 
-def test_usually_there_is_a_line_for_each_start(capsys):
+def test_usually_there_is_a_line_for_each_trial(capsys):
     with show_progress() as progress:
         play(progress)
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.unit.simulation import TUNED, SimulatedHost, SimulatedStarter, make_setup, space_of
+from tests.unit.simulation import TUNED, SimulatedHost, SimulatedRunner, make_setup, space_of
 from tuner.campaign import interleaved
 from tuner.campaign.prepare import Setup
 from tuner.commands.contests import compare
@@ -20,23 +20,23 @@ def hold(setup: Setup) -> Setup:
     return replace(setup, target=target)
 
 
-def simulate(monkeypatch: pytest.MonkeyPatch, host: SimulatedHost) -> list[SimulatedStarter]:
-    """Let a command measure on a simulated host; returns the starters that it uses.
+def simulate(monkeypatch: pytest.MonkeyPatch, host: SimulatedHost) -> list[SimulatedRunner]:
+    """Let a command measure on a simulated host; returns the runners that it uses.
 
     Args:
         monkeypatch: of the test.
         host: on which all studies are.
     """
-    starters: list[SimulatedStarter] = []
+    runners: list[SimulatedRunner] = []
 
-    def make_starter(**given: Any) -> SimulatedStarter:
-        starters.append(SimulatedStarter(host=host, **given))
-        return starters[-1]
+    def make_runner(**given: Any) -> SimulatedRunner:
+        runners.append(SimulatedRunner(host=host, **given))
+        return runners[-1]
 
     def prepare(study: Study) -> Setup:
         return hold(make_setup(study, space_of(*TUNED), cpus=host.cpus))
 
     monkeypatch.setattr(compare, "prepare", prepare)
-    monkeypatch.setattr(interleaved, "Starter", make_starter)
+    monkeypatch.setattr(interleaved, "TrialRunner", make_runner)
     monkeypatch.setattr(interleaved, "time", host.clock)
-    return starters
+    return runners

@@ -6,7 +6,7 @@ import pytest
 from tests.unit.bench import CONFIG, Bench, Happening, scripted
 from tests.unit.simulation import SMALL_PLAN, TUNED, make_setup, space_of, write_study
 from tests.unit.space.samples import HOST
-from tests.unit.starts import window
+from tests.unit.trials import window
 from tuner.adapters.loads.wrk import Wrk
 from tuner.commands.check import (
     Findings,
@@ -18,7 +18,7 @@ from tuner.commands.check import (
 from tuner.errors import TargetError
 from tuner.measure import calibrate as calibrate_module
 from tuner.measure import counters
-from tuner.measure import start as start_module
+from tuner.measure import trial as trial_module
 from tuner.measure import window as load_module
 from tuner.measure.gates.load import AGAIN
 from tuner.ports import Failures
@@ -92,7 +92,7 @@ def test_a_check_says_when_servers_see_the_hosts_processes(settings):
 
 def test_the_calibration_is_part_of_the_findings(settings, monkeypatch):
     bench = Bench()
-    for module in (calibrate_module, counters, load_module, start_module):
+    for module in (calibrate_module, counters, load_module, trial_module):
         monkeypatch.setattr(module, "time", bench.clock)
     found = calibrate_module.calibrate(bench.site, CONFIG, bench.load, SMALL_PLAN, lambda *_: None)
 

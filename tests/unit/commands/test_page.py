@@ -121,7 +121,7 @@ HOSTILE = {
     "no JSON": lambda _: b"{",
     "another kind": lambda _: b"[]",
     "nested without end": lambda _: b"[" * 100_000,
-    "a text for a number": lambda kept: json.dumps(kept | {"starts": "many"}).encode(),
+    "a text for a number": lambda kept: json.dumps(kept | {"trials": "many"}).encode(),
     "no number": lambda kept: json.dumps(kept | {"gain": {"ratio": 0, "low": 0, "high": 0}}).encode(),
     "a setting that is none": lambda kept: json.dumps(
         kept | {"lines": [kept["lines"][0] | {"parameter": "<script>"}]}

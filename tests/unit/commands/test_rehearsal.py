@@ -6,7 +6,7 @@ import pytest
 
 from tests.unit.simulated_study import small_space
 from tests.unit.simulation import make_setup, write_study
-from tests.unit.starts import window
+from tests.unit.trials import window
 from tuner.commands.rehearsal import rehearse
 from tuner.errors import UsageError
 from tuner.records import Role

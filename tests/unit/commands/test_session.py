@@ -7,7 +7,7 @@ from tests.unit.simulated_hosts import write_targets
 from tests.unit.simulated_study import FINGERPRINT
 from tests.unit.simulation import SimulatedHost, make_setup, open_in_memory, space_of, write_study
 from tests.unit.space.samples import HOST
-from tests.unit.starts import DEFAULT, SPACE, window
+from tests.unit.trials import DEFAULT, SPACE, window
 from tuner.commands.contests.compare import resolve
 from tuner.commands.session import RunForecast, as_begun, look_ahead, read, settle_plan, settle_preset
 from tuner.errors import UsageError
@@ -116,7 +116,7 @@ def test_a_run_of_an_edited_file_is_refused_before_it_says_how_long_it_will_take
 
 
 def open_begun_on_disk(settings):
-    """Begin a study as a run does, with one start of the default."""
+    """Begin a study as a run does, with one trial of the default."""
     setup = make_setup(settings, load_space(settings.space, facts=FACTS, base=settings.path.parent))
     settings.folder.mkdir()
     storage = open_storage(settings.storage_url, settings.name)

@@ -6,7 +6,7 @@ from functools import cache
 
 import pytest
 
-from tests.unit.simulated_study import make_starts, small_space
+from tests.unit.simulated_study import make_trials, small_space
 from tuner.errors import UsageError
 from tuner.explain.beliefs import Beliefs
 from tuner.explain.explanation import Explanation, Finding
@@ -23,14 +23,14 @@ TRUE = {"sendfile": 0.12, "open_file_cache": 0.15, "keepalive_timeout": 0.0}
 def study(*, searches: int = 40, pairs: int = 6):
     space = small_space()
     winner = space.complete(WINNING)
-    return space, make_starts(space, searches=searches, pairs=pairs, winner=winner), winner
+    return space, make_trials(space, searches=searches, pairs=pairs, winner=winner), winner
 
 
 @cache
 def explained(*, searches: int = 40, pairs: int = 6) -> Explanation:
-    space, starts, winner = study(searches=searches, pairs=pairs)
+    space, trials, winner = study(searches=searches, pairs=pairs)
     gain = judge_pairs([(0.0, 0.27), (0.0, 0.28), (0.0, 0.26)]) if pairs else None
-    return explain(space, starts, winner, metric="goodput_rps", gain=gain)
+    return explain(space, trials, winner, metric="goodput_rps", gain=gain)
 
 
 def test_the_worths_of_the_lines_add_up_to_the_gain():
@@ -67,9 +67,9 @@ def test_what_its_parent_switches_off_cannot_act():
 
 
 def test_where_no_setting_can_act_nothing_responds():
-    space, starts, winner = study()
+    space, trials, winner = study()
 
-    assert respond(Beliefs.of(space, starts, seed=0), starts, winner, {}) == {}
+    assert respond(Beliefs.of(space, trials, seed=0), trials, winner, {}) == {}
 
 
 def test_every_tolerance_holds_its_value_and_spans_a_part_of_the_range():
@@ -87,9 +87,9 @@ def test_more_is_known_with_the_pairs_than_without():
 
 
 def test_what_is_not_proven_has_a_plan_for_its_proof():
-    space, starts, winner = study(pairs=1)
+    space, trials, winner = study(pairs=1)
 
-    proof = explain(space, starts, winner, metric="goodput_rps").proof
+    proof = explain(space, trials, winner, metric="goodput_rps").proof
 
     assert proof is not None
     assert 3 <= proof.pairs <= 40
@@ -98,10 +98,10 @@ def test_what_is_not_proven_has_a_plan_for_its_proof():
 
 
 def test_the_order_of_the_parameters_changes_little():
-    space, starts, winner = study()
+    space, trials, winner = study()
     turned = replace(space, parameters=space.parameters[::-1])
 
-    found = explain(turned, starts, winner, metric="goodput_rps")
+    found = explain(turned, trials, winner, metric="goodput_rps")
 
     before = {line.parameter: line.worth.log for line in explained().lines}
     after = {line.parameter: line.worth.log for line in found.lines}
@@ -109,24 +109,24 @@ def test_the_order_of_the_parameters_changes_little():
 
 
 def test_the_same_study_is_explained_the_same():
-    space, starts, winner = study()
+    space, trials, winner = study()
 
-    assert explain(space, starts, winner, metric="goodput_rps") == explain(
-        space, starts, winner, metric="goodput_rps"
+    assert explain(space, trials, winner, metric="goodput_rps") == explain(
+        space, trials, winner, metric="goodput_rps"
     )
 
 
 def test_nothing_is_explained_before_the_default_was_measured():
-    space, starts, winner = study()
-    searched = [start for start in starts if start.role is Role.SEARCH]
+    space, trials, winner = study()
+    searched = [trial for trial in trials if trial.role is Role.SEARCH]
 
     assert "default" in explain(space, searched, winner, metric="goodput_rps").refusal
 
 
 def test_without_a_winner_the_default_is_explained():
-    space, starts, _ = study(pairs=0)
+    space, trials, _ = study(pairs=0)
 
-    found = explain(space, starts, None, metric="goodput_rps")
+    found = explain(space, trials, None, metric="goodput_rps")
 
     assert found.lines == ()
     assert {each.parameter for each in found.others} >= set(WINNING)
@@ -134,21 +134,21 @@ def test_without_a_winner_the_default_is_explained():
 
 
 def test_a_second_objective_is_explained_beside_the_first():
-    space, starts, winner = study()
+    space, trials, winner = study()
 
-    found = explain(space, starts, winner, metric="goodput_rps", cost="latency_p99_ms").beside
+    found = explain(space, trials, winner, metric="goodput_rps", cost="latency_p99_ms").beside
 
     # Made-up latency is the inverse of goodput.
     worths = {line.parameter: line.worth.log for line in found.lines}
     assert worths["open_file_cache"] == pytest.approx(-0.15, abs=0.05)
-    refused = explain(space, starts, winner, metric="goodput_rps", cost="cpu_us_per_request").beside
+    refused = explain(space, trials, winner, metric="goodput_rps", cost="cpu_us_per_request").beside
     assert "cpu_us_per_request" in refused.refusal
 
 
 def test_one_parameter_is_looked_into():
-    space, starts, winner = study()
+    space, trials, winner = study()
 
-    depth = explain_parameter(space, starts, winner, "open_file_cache", explained())
+    depth = explain_parameter(space, trials, winner, "open_file_cache", explained())
 
     assert depth.line is not None
     assert depth.why == "Keeps files open."
@@ -160,7 +160,7 @@ def test_one_parameter_is_looked_into():
     assert at_winner.at_winner.ratio == pytest.approx(1.0)
     assert at_winner.at_default.log == pytest.approx(0.15, abs=0.05)
     with pytest.raises(UsageError, match="open_file_cash"):
-        explain_parameter(space, starts, winner, "open_file_cash", explained())
+        explain_parameter(space, trials, winner, "open_file_cash", explained())
 
 
 @pytest.mark.parametrize("searches", [0, 1, 2])
@@ -175,11 +175,11 @@ def test_nothing_is_said_of_what_was_hardly_tried(searches):
 
 
 def test_the_figure_of_the_pairs_is_the_only_one_and_more_of_them_are_planned_before_them_alone():
-    space, starts, winner = study()
+    space, trials, winner = study()
     for verdict_logs in ([(0.0, 0.31), (0.0, 0.33), (0.0, 0.32)], [(0.0, 0.2), (0.0, -0.2), (0.0, 0.05)]):
         gain = judge_pairs(verdict_logs)
 
-        found = explain(space, starts, winner, metric="goodput_rps", gain=gain)
+        found = explain(space, trials, winner, metric="goodput_rps", gain=gain)
 
         assert found.gain.ratio == gain.ratio
         assert sum(line.worth.log for line in found.lines) == pytest.approx(math.log(gain.ratio), abs=1e-6)

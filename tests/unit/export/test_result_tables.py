@@ -3,7 +3,7 @@ import io
 from dataclasses import replace
 
 from tests.unit.simulated_study import make_summary
-from tuner.export.result_tables import result_as_markdown, starts_as_csv
+from tuner.export.result_tables import result_as_markdown, trials_as_csv
 
 SUMMARY = make_summary(searches=12)
 
@@ -13,7 +13,7 @@ def test_markdown_has_the_verdict_both_sides_and_what_changed() -> None:
 
     assert SUMMARY.gain is not None
     assert text.startswith(f"### nginx-static: {SUMMARY.gain.ratio:.2f}× \\[")
-    assert "|  | requests/s | p99, corrected | failures | starts |\n| --- | ---: |" in text
+    assert "|  | requests/s | p99, corrected | failures | trials |\n| --- | ---: |" in text
     assert f"| default | {SUMMARY.default.goodput_rps:,.0f} |" in text
     assert "| sendfile | on | off |" in text
     assert "- host: web1" in text
@@ -26,10 +26,10 @@ def test_nothing_in_markdown_is_markup_that_a_name_brought() -> None:
     assert "\\*all\\* \\[is\\](lost)" in text
 
 
-def test_csv_has_a_line_for_each_start_with_its_settings() -> None:
-    rows = list(csv.DictReader(io.StringIO(starts_as_csv(SUMMARY))))
+def test_csv_has_a_line_for_each_trial_with_its_settings() -> None:
+    rows = list(csv.DictReader(io.StringIO(trials_as_csv(SUMMARY))))
 
-    assert [int(row["number"]) for row in rows] == [start.number for start in SUMMARY.starts]
+    assert [int(row["number"]) for row in rows] == [trial.number for trial in SUMMARY.trials]
     first, failed = rows[0], next(row for row in rows if row["state"] == "failed")
     assert (first["role"], first["sendfile"], first["worker_processes"]) == ("control", "on", "auto")
     assert float(first["goodput_rps"]) > 0

@@ -51,11 +51,11 @@ def test_a_disk_that_is_full_at_first_is_refused_with_what_is_needed():
         DiskRoom.of("web", LOGS).look(shown(lib=900, log=49))
 
 
-def test_the_start_that_could_fill_a_disk_is_not_made():
+def test_the_trial_that_could_fill_a_disk_is_not_made():
     room = DiskRoom.of("web", LOGS)
     for free in (200, 160, 140):
         room.look(shown(log=free))
-    with pytest.raises(TargetError, match=r"one start under load wrote 40 MiB there.*logrotate"):
+    with pytest.raises(TargetError, match=r"one trial under load wrote 40 MiB there.*logrotate"):
         room.look(shown(log=129))
 
 
@@ -66,7 +66,7 @@ def test_logs_that_were_rotated_are_no_reason():
 
 
 @given(steps=st.lists(st.integers(min_value=0, max_value=90), min_size=1, max_size=40))
-def test_no_disk_is_filled_by_starts_that_write_up_to_twice_as_much_as_before(steps):
+def test_no_disk_is_filled_by_trials_that_write_up_to_twice_as_much_as_before(steps):
     room, free, most = DiskRoom.of("web", LOGS), 1000, 0
     room.look(shown(log=free))
     for wanted in steps:

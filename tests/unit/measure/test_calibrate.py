@@ -7,7 +7,7 @@ from tests.unit.simulation import SMALL_PLAN
 from tuner.errors import Stalled
 from tuner.measure import calibrate as calibrate_module
 from tuner.measure import counters
-from tuner.measure import start as start_module
+from tuner.measure import trial as trial_module
 from tuner.measure import window as load_module
 from tuner.measure.calibrate import MOST_CONNECTIONS, calibrate, size_confirmation
 from tuner.statistics.noise import Noise
@@ -18,7 +18,7 @@ from tuner.study.presets import PRESETS
 @pytest.fixture
 def bench(monkeypatch):
     made = Bench()
-    for module in (calibrate_module, counters, load_module, start_module):
+    for module in (calibrate_module, counters, load_module, trial_module):
         monkeypatch.setattr(module, "time", made.clock)
     return made
 
@@ -27,7 +27,7 @@ def run(bench, *, connections=100, plan=SMALL_PLAN):
     told = []
     load = replace(bench.load, shape=LoadSettings(connections=connections))
     found = calibrate(bench.site, CONFIG, load, plan, lambda *done: told.append(done))
-    assert told == [(number, plan.calibration_starts) for number in range(plan.calibration_starts)]
+    assert told == [(number, plan.calibration_trials) for number in range(plan.calibration_trials)]
     return found
 
 
@@ -128,7 +128,7 @@ def test_the_time_of_the_confirmation_is_planned_from_the_noise():
 
 
 def test_the_calibration_plans_the_confirmation_that_the_run_will_make(bench):
-    """A start costs its deployment and its warm-up once, not twice."""
+    """A trial costs its deployment and its warm-up once, not twice."""
     quick = PRESETS["quick"]
 
     found = run(bench, plan=quick)

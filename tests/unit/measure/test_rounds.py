@@ -4,14 +4,14 @@ import pytest
 
 from tests.unit.bench import Bench, Happening
 from tests.unit.simulation import SMALL_PLAN
-from tests.unit.starts import window
+from tests.unit.trials import window
 from tuner.deploy.asked import ResolvedLoad
 from tuner.errors import Stalled
-from tuner.measure import counters, start
+from tuner.measure import counters, trial
 from tuner.measure import window as load_module
 from tuner.measure.gates import RetryBudget
 from tuner.measure.rounds import join
-from tuner.measure.start import NO_JUDGES, measure_start
+from tuner.measure.trial import NO_JUDGES, measure_trial
 from tuner.study import LoadSettings
 
 PLAN = replace(SMALL_PLAN, windows=(3, 3))
@@ -20,7 +20,7 @@ PLAN = replace(SMALL_PLAN, windows=(3, 3))
 @pytest.fixture
 def bench(monkeypatch):
     made = Bench()
-    for module in (counters, load_module, start):
+    for module in (counters, load_module, trial):
         monkeypatch.setattr(module, "time", made.clock)
     return made
 
@@ -37,7 +37,7 @@ def three_loads(bench):
 def measure(bench, load):
     windows = []
     with bench.deployed() as deployment:
-        measure_start(deployment, load, PLAN, NO_JUDGES, RetryBudget(), windows.append)
+        measure_trial(deployment, load, PLAN, NO_JUDGES, RetryBudget(), windows.append)
     return windows
 
 

@@ -22,7 +22,7 @@ HERE = [name for name in OPTIMIZERS if name != "gp"]
 
 
 def observe(count, seed=0):
-    """A history in which every fifth start gave nothing."""
+    """A history in which every fifth trial gave nothing."""
     rng = Random(seed)  # noqa: S311 - no secret
     seen = []
     for number in range(count):
@@ -202,7 +202,7 @@ def test_a_sampler_by_its_path_remembers_what_it_suggested():
     assert len({tuple(each.point.items()) for each in seen}) == 9
 
 
-def test_a_start_whose_cost_nobody_knows_is_not_taken_for_a_failed_one():
+def test_a_trial_whose_cost_nobody_knows_is_not_taken_for_a_failed_one():
     seen = [replace(each, cost=(0.0, 1e-4)) for each in observe(12) if each.log_ratio is not None]
     unknown = [replace(each, cost=None) for each in seen[:3]]
 

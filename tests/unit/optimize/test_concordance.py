@@ -1,4 +1,4 @@
-"""An earlier study counts as long as the new study's own starts bear out its ranking."""
+"""An earlier study counts as long as the new study's own trials bear out its ranking."""
 
 import numpy as np
 import pytest

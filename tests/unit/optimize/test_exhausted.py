@@ -53,7 +53,7 @@ def test_the_best_of_a_few_are_measured_again_and_the_worst_is_not():
 
 @pytest.mark.parametrize("seed", range(4))
 def test_failures_by_chance_do_not_lead_to_the_worst(seed):
-    """Twelve cells, and a third of the starts fail: the best few are measured again, and no other."""
+    """Twelve cells, and a third of the trials fail: the best few are measured again, and no other."""
     space = {"a": CategoricalDistribution(range(6)), "b": CategoricalDistribution(range(2))}
     rng = np.random.default_rng(seed)
     study = optuna.create_study(sampler=NoisyGPSampler(seed=seed), direction="maximize")

@@ -1,4 +1,4 @@
-"""What a study file tells is tried at first by itself, and believed until that start refutes it."""
+"""What a study file tells is tried at first by itself, and believed until that trial refutes it."""
 
 from dataclasses import replace
 

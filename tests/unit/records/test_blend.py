@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.unit.starts import SPOILED, start, window
+from tests.unit.trials import SPOILED, trial, window
 from tuner.measure.rounds import join
 from tuner.records import Metric, Window, name_loads, under_load
 from tuner.records.as_json import window_from_json, window_to_json
@@ -57,7 +57,7 @@ def test_a_window_of_one_load_is_stored_as_it_always_was():
 
 def test_under_one_load_only_rounds_count_that_nothing_spoiled():
     rounds = (round_of(1000, 100), round_of(900, 90, spoiled=True), round_of(1100, 110))
-    made = start(1, windows=[replace(each, blend=WEIGHTED) for each in rounds])
+    made = trial(1, windows=[replace(each, blend=WEIGHTED) for each in rounds])
 
     assert [each.correct for each in under_load(made, "images").windows] == [100, 110]
     assert under_load(made, "pages").log_goodput == pytest.approx(math.log(1000 * 1100) / 2)
@@ -67,8 +67,8 @@ def test_under_one_load_only_rounds_count_that_nothing_spoiled():
 
 
 def test_loads_are_named_where_there_are_several():
-    assert name_loads([start(1, 1000)]) == ()
-    assert name_loads([start(1), start(2, windows=(round_of(1, 2),))]) == ("pages", "images")
+    assert name_loads([trial(1, 1000)]) == ()
+    assert name_loads([trial(1), trial(2, windows=(round_of(1, 2),))]) == ("pages", "images")
 
 
 def test_one_load_is_compared_by_its_metric_as_before():

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.unit.starts import start, window
+from tests.unit.trials import trial, window
 from tuner.records import Metric, Window, measured_by
 from tuner.records.as_json import window_from_json, window_to_json
 
@@ -55,8 +55,8 @@ def test_the_metric_is_the_studys_and_not_kept_with_the_window():
     assert window_from_json(kept) == loaded()
 
 
-def test_a_start_is_worth_what_its_windows_are():
-    made = replace(start(1), windows=(loaded(), loaded(cpu_s=0.25)))
+def test_a_trial_is_worth_what_its_windows_are():
+    made = replace(trial(1), windows=(loaded(), loaded(cpu_s=0.25)))
 
     assert made.log_value == pytest.approx((math.log(2000) + math.log(4000)) / 2)
     assert measured_by(made, Metric.GOODPUT).log_value == made.log_goodput

@@ -2,14 +2,14 @@ import csv
 import io
 from dataclasses import replace
 
-from tests.unit.starts import DEFAULT, config_of, start, window
+from tests.unit.trials import DEFAULT, config_of, trial, window
 from tuner.report.forms import comparison_csv, comparison_markdown
 from tuner.report.summary import Comparison, gather_arm
 from tuner.statistics.confirmation.paired_gain import judge_pairs
 
 FOUND = Comparison(
-    first=gather_arm(DEFAULT, [start(0, windows=(window(1000, p99_ms=8.0),))]),
-    second=gather_arm(config_of(open_file_cache=1000), [start(1, windows=(window(1300, p99_ms=6.0),))]),
+    first=gather_arm(DEFAULT, [trial(0, windows=(window(1000, p99_ms=8.0),))]),
+    second=gather_arm(config_of(open_file_cache=1000), [trial(1, windows=(window(1300, p99_ms=6.0),))]),
     gain=judge_pairs([(6.9, 7.16), (6.91, 7.18), (6.9, 7.17)]),
 )
 
@@ -23,7 +23,7 @@ def test_markdown_has_the_verdict_both_sides_and_what_one_of_them_lacks() -> Non
 
     assert text.startswith("**my\\|recipe.yaml is 1.3")
     assert "of default: improved**\n\nIt\\_\n\n" in text
-    assert "|  | requests/s | p99 | failures | starts |\n| --- | ---: |" in text.replace(
+    assert "|  | requests/s | p99 | failures | trials |\n| --- | ---: |" in text.replace(
         "p99, corrected", "p99"
     )
     assert "| default | 1,000 |" in text

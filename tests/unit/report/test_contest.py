@@ -14,7 +14,7 @@ from rich.cells import cell_len
 from rich.console import Console
 
 from tests.unit.simulation import TUNED, open_in_memory, space_of
-from tests.unit.starts import start
+from tests.unit.trials import trial
 from tuner.ports import ConnectTime
 from tuner.records import Failure, Metric, Role, State
 from tuner.report.contest import gather_contest
@@ -35,16 +35,16 @@ RATES = {
 }
 
 
-class KeptStarts:
-    """A storage that has these starts, and nothing else."""
+class KeptTrials:
+    """A storage that has these trials, and nothing else."""
 
-    def __init__(self, plan, starts, metric):
-        self.facts, self.kept, self.metric = {CONTEST: plan, METRIC: metric}, tuple(starts), metric
+    def __init__(self, plan, trials, metric):
+        self.facts, self.kept, self.metric = {CONTEST: plan, METRIC: metric}, tuple(trials), metric
 
     def recall(self, fact):
         return self.facts.get(fact)
 
-    def starts(self):
+    def trials(self):
         return self.kept
 
 
@@ -59,27 +59,27 @@ def make_contest(
         ),
         is_stepwise=steps, notes=notes,
     )  # fmt: skip
-    starts = []
+    trials = []
     for block in range(blocks):
         for index, (entrant, rate) in enumerate(zip(plan.entrants, rates.values(), strict=True)):
             noisy = rate * (1 + noise * ((7 * block + 3 * index) % 5 - 2))
             more = CRASHED if index in crashed else {}
             if more and block > 1:
                 continue
-            made = start(
-                len(starts), noisy, noisy, role=Role.CONTEST, arm=entrant.arm, block=block,
+            made = trial(
+                len(trials), noisy, noisy, role=Role.CONTEST, arm=entrant.arm, block=block,
                 config=entrant.config, **more,
             )  # fmt: skip
             windows = tuple(
                 replace(window, counters={"server_cpu_s": 0.5}, metric=metric, **given)
                 for window in made.windows
             )
-            starts.append(replace(made, windows=() if more else windows))
+            trials.append(replace(made, windows=() if more else windows))
     constraint = parse_constraint("failure_rate <= default", "here")
     load = SimpleNamespace(describe=lambda: "wrk, /index.html, 100 connections, keep-alive, http/1.1")
     settings = {study: SimpleNamespace(constraints=(constraint,), load=load) for study in plan.studies}
     spaces = dict.fromkeys(plan.studies, SPACE)
-    return gather_contest(settings, spaces, KeptStarts(plan, starts, metric))
+    return gather_contest(settings, spaces, KeptTrials(plan, trials, metric))
 
 
 def shown(contest, width=80):
@@ -145,7 +145,7 @@ def test_the_figure_keeps_to_any_width(width):
 
 
 def test_the_screen_shows_intervals_costs_failures_and_what_they_allow_for():
-    screen = shown(make_contest(RATES, notes=("h2o: tuned in 5 min 00 s, 60 starts",)))
+    screen = shown(make_contest(RATES, notes=("h2o: tuned in 5 min 00 s, 60 trials",)))
 
     assert all(len(line) <= 80 for line in screen.splitlines())
     for said in ("requests/s", "p99", "CPU/request", "failures", " µs", "h2o: tuned in 5 min", "◆"):

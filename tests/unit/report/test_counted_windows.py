@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from tests.unit.simulated_study import make_summary
-from tests.unit.starts import control, window
+from tests.unit.trials import control, window
 from tuner.ports import ConnectTime, Latency
 from tuner.report.rows import response_rows
 from tuner.report.summary import gather_arm

@@ -12,7 +12,7 @@ from rich.cells import cell_len
 from rich.console import Console
 
 from tests.unit.simulated_study import make_summary
-from tests.unit.starts import DEFAULT, start
+from tests.unit.trials import DEFAULT, trial
 from tuner.ports import Failures, Latency
 from tuner.records import Failure, Role, State
 from tuner.report.curve import Curve, curve_json, say_collapse
@@ -33,16 +33,16 @@ def make_curve(cells, *, connections=(100, 1000, 10_000), blocks=3):
     plan = CurvePlan(
         names=tuple(cells), configs=(DEFAULT,) * len(cells), connections=connections, failure_limit=0.001
     )
-    rng, starts = Random(1), []  # noqa: S311 - no secret
+    rng, trials = Random(1), []  # noqa: S311 - no secret
     for block in range(blocks):
         for (config, count), arm in zip(plan.cells, plan.arms, strict=True):
             told = cells[plan.names[config]][count]
             given = {"role": Role.CURVE, "arm": arm, "block": block, "config": DEFAULT}
             if told is None:
-                starts.append(start(len(starts), **given | STALLED))
+                trials.append(trial(len(trials), **given | STALLED))
                 continue
             rate, share = told
-            made = start(len(starts), *(rate * (1 + 0.02 * rng.random()) for _ in range(2)), **given)
+            made = trial(len(trials), *(rate * (1 + 0.02 * rng.random()) for _ in range(2)), **given)
             windows = tuple(
                 replace(
                     each,
@@ -51,10 +51,10 @@ def make_curve(cells, *, connections=(100, 1000, 10_000), blocks=3):
                 )
                 for each in made.windows[:1]
             )
-            starts.append(replace(made, windows=windows))
+            trials.append(replace(made, windows=windows))
     return Curve(
-        study="nginx", workload="wrk, 100 connections", load_curve=judge_curve(plan, starts),
-        starts=sum(each.counts for each in starts), seconds=187.0,
+        study="nginx", workload="wrk, 100 connections", load_curve=judge_curve(plan, trials),
+        trials=sum(each.counts for each in trials), seconds=187.0,
     )  # fmt: skip
 
 
@@ -95,7 +95,7 @@ def test_a_few_failures_below_the_bound_are_said_and_no_collapse():
     assert curve.verdict == "default: 0.015 % failed up to 10,000 connections"
 
 
-def test_a_configuration_without_any_start_was_not_measured():
+def test_a_configuration_without_any_trial_was_not_measured():
     curve = make_curve({"default": rates(DEFAULT_RATES)}, blocks=0)
 
     assert curve.verdict == "default: not measured"
@@ -168,7 +168,7 @@ def test_scripts_read_the_same_figures(curve, stalling):
         assert point["ratio"]["low"] <= point["ratio"]["value"] <= point["ratio"]["high"]
         assert point["failed"] == 0
     lost = curve_json(stalling)["configurations"][0]["points"][2]
-    assert (lost["goodput_rps"], lost["fault"], lost["failed_starts"]) == (None, HOSTILE, 3)
+    assert (lost["goodput_rps"], lost["fault"], lost["failed_trials"]) == (None, HOSTILE, 3)
 
 
 def test_markdown_has_every_row_and_no_foreign_markup(curve, stalling):
@@ -190,7 +190,7 @@ def test_csv_has_a_line_for_each_configuration_and_number_of_connections(curve, 
     assert float(rows[1]["low"]) <= float(rows[1]["ratio"]) <= float(rows[1]["high"])
     assert rows[0]["ratio"] == ""
     assert (rows[-1]["failures"], rows[-1]["bears"]) == ("0", "True")
-    assert (lost["goodput_rps"], lost["failed_starts"]) == ("", "3")
+    assert (lost["goodput_rps"], lost["failed_trials"]) == ("", "3")
     assert "it stalled" in lost["fault"]
 
 

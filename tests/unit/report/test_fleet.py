@@ -9,7 +9,7 @@ import pytest
 
 from tests.unit.simulated_study import FINGERPRINT
 from tests.unit.simulation import SimulatedClock, open_in_memory
-from tests.unit.starts import DEFAULT
+from tests.unit.trials import DEFAULT
 from tests.unit.study.test_storage import DISTRIBUTIONS, windows
 from tuner.records import Failure, Role, State, Timing
 from tuner.report.fleet import read_fleet
@@ -41,11 +41,11 @@ def begin(storage, host=""):
 
 
 def make(storage, clock, host="", *, state=State.COMPLETE, took_s=18.0):
-    start = begin(storage, host)
-    start = storage.keep_window(start, windows(1)[0])
+    trial = begin(storage, host)
+    trial = storage.keep_window(trial, windows(1)[0])
     clock.sleep(took_s)
     failure = None if state is State.COMPLETE else Failure(kind="crashed", reason="it crashed")
-    ended = replace(start, state=state, failure=failure, timing=Timing(load_s=took_s))
+    ended = replace(trial, state=state, failure=failure, timing=Timing(load_s=took_s))
     storage.end(ended, log_ratio=0.0, slacks={})
 
 
@@ -53,7 +53,7 @@ def look(storage, clock, *, is_running=True, silences=None):
     return read_fleet("shop", storage, is_running=is_running, now_s=clock.time(), silences=silences or {})
 
 
-def test_each_host_has_its_starts_its_failures_and_its_rate(storage, clock):
+def test_each_host_has_its_trials_its_failures_and_its_rate(storage, clock):
     storage.remember(OTHER_HOSTS, {"web2": replace(FINGERPRINT, host="web2")})
     for state in (State.COMPLETE, State.FAILED, State.INVALID):
         make(storage, clock, "web1", state=state)
@@ -62,7 +62,7 @@ def test_each_host_has_its_starts_its_failures_and_its_rate(storage, clock):
     clock.sleep(5.0)
     fleet = look(storage, clock, silences={"web2": 3.0})
     first, second = fleet.hosts
-    assert (first.host, first.starts, first.failed, first.lost) == ("web1", 3, 1, 1)
+    assert (first.host, first.trials, first.failed, first.lost) == ("web1", 3, 1, 1)
     assert first.per_hour == pytest.approx(200.0)
     assert second.per_hour == pytest.approx(100.0)
     assert (second.doing, second.since_s, second.silent_s) == (f"search #{running.number}", 5.0, 3.0)
@@ -73,7 +73,7 @@ def test_each_host_has_its_starts_its_failures_and_its_rate(storage, clock):
 def test_a_study_of_one_worker_is_that_of_its_host(storage, clock):
     make(storage, clock)
     (row,) = look(storage, clock, is_running=False).hosts
-    assert (row.host, row.starts, row.silent_s) == ("web1", 1, None)
+    assert (row.host, row.trials, row.silent_s) == ("web1", 1, None)
 
 
 def test_a_host_that_has_not_begun_is_shown(storage, clock):
@@ -98,7 +98,7 @@ def test_nothing_is_measured_where_all_workers_were_killed(storage, clock):
     told = prometheus_text(stopped)
     assert 'tuner_running{study="shop"} 0\n' in told
     assert 'tuner_measuring{study="shop",host="web1"} 0\n' in told
-    assert "tuner_start_age_seconds{" not in told
+    assert "tuner_trial_age_seconds{" not in told
 
 
 def test_what_a_host_measures_is_what_it_began_last(storage, clock):
@@ -128,7 +128,7 @@ def test_prometheus_reads_every_line(storage, clock):
     assert samples
     assert all(SAMPLE.match(line) for line in samples)
     assert text.count("# TYPE") == 1 + len(METRICS)
-    assert 'tuner_starts_total{study="shop",host="web1"} 1' in samples
+    assert 'tuner_trials_total{study="shop",host="web1"} 1' in samples
     assert text.endswith("\n")
 
 

@@ -96,17 +96,17 @@ def hostile(text: str = ALL) -> Summary:
     plain = plain_summary()
     failure = Failure(kind=text, reason=text)
     verdict = Verdict(gate=text, blame=Blame.WARNING, reason=text)
-    starts = tuple(
-        replace(start, state=State.FAILED, windows=(), failure=failure)
-        if start.number in {5, 6}
-        else replace(start, windows=tuple(replace(each, verdicts=(verdict,)) for each in start.windows))
-        for start in plain.starts
+    trials = tuple(
+        replace(trial, state=State.FAILED, windows=(), failure=failure)
+        if trial.number in {5, 6}
+        else replace(trial, windows=tuple(replace(each, verdicts=(verdict,)) for each in trial.windows))
+        for trial in plain.trials
     )
     fingerprint = poison(plain.fingerprint, text)
     assert isinstance(fingerprint, Fingerprint)
     fingerprint = replace(fingerprint, servers={"nginx": text})
     words = dict.fromkeys(("study", "stop_reason", "created", "version", "workload"), text)
-    return replace(plain, fingerprint=fingerprint, starts=starts, **words)
+    return replace(plain, fingerprint=fingerprint, trials=trials, **words)
 
 
 class Tags(HTMLParser):
@@ -128,7 +128,7 @@ def page() -> str:
 
 @cache
 def descriptions() -> str:
-    """Return the JSON of what is shown of each start."""
+    """Return the JSON of what is shown of each trial."""
     found = re.search(r'<script type="application/json"[^>]*>(.*?)</script>', page(), re.DOTALL)
     assert found is not None
     return found[1]
@@ -179,15 +179,15 @@ def test_the_progress_cannot_be_steered_by_it():
     for number in range(len(PAYLOADS)):
         text = marked(number)
         console = Console(file=io.StringIO(), width=200)
-        failed = next(start for start in hostile(text).starts if start.failure is not None)
+        failed = next(trial for trial in hostile(text).trials if trial.failure is not None)
         progress = LineProgress(console)
         progress.stage(text, 1, 2)
-        progress.start_begins(failed.role, text)
-        progress.start_ends(failed, None)
+        progress.trial_begins(failed.role, text)
+        progress.trial_ends(failed, None)
         progress.note(text)
         live = LiveProgress(Console(file=io.StringIO(), width=200, force_terminal=False))
         live.note(text)
-        live.start_begins(failed.role, text)
+        live.trial_begins(failed.role, text)
 
         shown = console.file.getvalue() + drawn(live._screen())
         assert MARK.format(number) in shown

@@ -7,7 +7,7 @@ import pytest
 from rich.console import Console
 
 from tests.unit.report.test_sweep import make_sweep
-from tests.unit.simulated_study import make_starts, make_summary, small_space
+from tests.unit.simulated_study import make_trials, make_summary, small_space
 from tuner.explain.explanation import Explanation, Finding
 from tuner.explain.lines import LEAST_APART
 from tuner.explain.responses import LEAST_TRIED
@@ -28,22 +28,22 @@ WINNER = SPACE.complete(WINNING)
 
 
 def study(searches=40, pairs=6):
-    return make_starts(SPACE, searches=searches, pairs=pairs, winner=WINNER)
+    return make_trials(SPACE, searches=searches, pairs=pairs, winner=WINNER)
 
 
-def say(starts, gain=GAIN) -> Explanation:
-    return conclude(SPACE, explain(SPACE, starts, WINNER, metric="goodput_rps", gain=gain))
+def say(trials, gain=GAIN) -> Explanation:
+    return conclude(SPACE, explain(SPACE, trials, WINNER, metric="goodput_rps", gain=gain))
 
 
-def is_apart(start):
+def is_apart(trial):
     """Tell whether a trial has some of the winner's settings and not all of them."""
-    return start.role is Role.SEARCH and 1 <= len(SPACE.changes(start.config).keys() & WINNING.keys()) < 3
+    return trial.role is Role.SEARCH and 1 <= len(SPACE.changes(trial.config).keys() & WINNING.keys()) < 3
 
 
-def keep_apart(starts, count):
+def keep_apart(trials, count):
     """Leave out all trials of the search but so many that tell the winner's settings apart."""
-    kept = [start.number for start in starts if start.counts and is_apart(start)][:count]
-    return [start for start in starts if start.role is not Role.SEARCH or start.number in kept]
+    kept = [trial.number for trial in trials if trial.counts and is_apart(trial)][:count]
+    return [trial for trial in trials if trial.role is not Role.SEARCH or trial.number in kept]
 
 
 @pytest.mark.parametrize("count", range(LEAST_APART))
@@ -82,10 +82,10 @@ def test_nothing_is_attributed_to_what_gains_nothing():
     ("controls", "is_measured", "is_planned"), [(3, True, True), (2, True, False), (3, False, False)]
 )
 def test_what_would_prove_a_gain_needs_trials_of_both_sides(controls, is_measured, is_planned):
-    starts = study(pairs=1)
-    of_default = [start for start in starts if start.role is Role.CONTROL][:controls]
-    of_winner = [start for start in starts if start.arm == "winner" and is_measured]
-    search = [start for start in starts if start.role is Role.SEARCH]
+    trials = study(pairs=1)
+    of_default = [trial for trial in trials if trial.role is Role.CONTROL][:controls]
+    of_winner = [trial for trial in trials if trial.arm == "winner" and is_measured]
+    search = [trial for trial in trials if trial.role is Role.SEARCH]
 
     found = say([*of_default, *search, *of_winner], gain=None)
 

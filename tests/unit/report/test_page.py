@@ -14,7 +14,7 @@ from tests.unit.simulated_study import make_summary, small_space
 from tests.unit.space.test_acting import of_load
 from tuner.campaign.stages.fixed_rate import LatencyClaim
 from tuner.ports import ConnectTime, Failures
-from tuner.records import Failure, Role, Start, State
+from tuner.records import Failure, Role, Trial, State
 from tuner.records.latency import Quantile
 from tuner.report.figures.setting_figures import draw_slice, draw_slices
 from tuner.report.page import STATES, describe_verdict, render_report
@@ -55,12 +55,12 @@ def test_the_page_is_the_same_for_the_same_summary() -> None:
 
 
 def test_the_page_of_a_long_study_is_small_enough_to_send() -> None:
-    measured = [start for start in summary().starts if start.number in summary().speedups]
+    measured = [trial for trial in summary().trials if trial.number in summary().speedups]
     many = [replace(measured[number % len(measured)], number=number) for number in range(400)]
     speedups = {
-        start.number: summary().speedups[measured[start.number % len(measured)].number] for start in many
+        trial.number: summary().speedups[measured[trial.number % len(measured)].number] for trial in many
     }
-    text = render_report(replace(summary(), starts=tuple(many), speedups=speedups))
+    text = render_report(replace(summary(), trials=tuple(many), speedups=speedups))
 
     slices = re.findall(r'<figure class="chart" id="slice-.*?</figure>', text, re.DOTALL)
     assert len(slices) == 9
@@ -72,9 +72,9 @@ def test_the_page_of_a_long_study_is_small_enough_to_send() -> None:
 def test_every_part_is_there() -> None:
     for title in (
         "What to conclude", "What each line is worth", "What other settings would do", "Confirmation",
-        "What the changed settings do", "Every start over time", "A slice per parameter",
+        "What the changed settings do", "Every trial over time", "A slice per parameter",
         "Parallel coordinates", "Failures", "Validity gates", "Noise", "Environment", "Timing", "Provenance",
-        f"All {len(summary().starts)} starts as a table",
+        f"All {len(summary().trials)} trials as a table",
     ):  # fmt: skip
         assert title in page(), title
     for word in ("co-located: server on CPU 0, load generator on CPU 1", "p99, corrected"):
@@ -115,7 +115,7 @@ class Cells(HTMLParser):
 def test_no_cell_of_any_table_holds_a_list() -> None:
     rows = Cells(page()).rows
 
-    states = [start.state for start in summary().starts if start.role is Role.SEARCH]
+    states = [trial.state for trial in summary().trials if trial.role is Role.SEARCH]
     assert ["search", *(str(states.count(state)) for state in STATES)] in rows
     assert not [cell for row in rows for cell in row if re.match(r"[\[({]|None|<", cell)]
 
@@ -126,17 +126,17 @@ def test_every_figure_has_a_description_and_points() -> None:
     assert {"timeline", "parallel", "slice-0"} <= {name for name, _ in charts}
     for name, chart in charts:
         assert re.search(r'<svg [^>]*role="img" aria-label="[^"]+"', chart), name
-        assert 'data-start="' in chart, name
+        assert 'data-trial="' in chart, name
 
 
-def test_what_is_shown_of_a_start_is_what_the_table_says() -> None:
-    data = re.search(r'id="starts-data">(.*?)</script>', page(), re.DOTALL)
+def test_what_is_shown_of_a_trial_is_what_the_table_says() -> None:
+    data = re.search(r'id="trials-data">(.*?)</script>', page(), re.DOTALL)
     assert data is not None
     told = json.loads(data[1])
 
-    assert set(told) == {str(start.number) for start in summary().starts}
-    assert set(re.findall(r'data-start="(\d+)"', page())) <= set(told)
-    assert told["0"].startswith("start 0, control, complete")
+    assert set(told) == {str(trial.number) for trial in summary().trials}
+    assert set(re.findall(r'data-trial="(\d+)"', page())) <= set(told)
+    assert told["0"].startswith("trial 0, control, complete")
 
 
 def test_a_parameter_that_the_default_switches_off_has_its_slice() -> None:
@@ -146,10 +146,10 @@ def test_a_parameter_that_the_default_switches_off_has_its_slice() -> None:
     figure = draw_slice(made, "open_file_cache_valid")
 
     assert figure is not None
-    assert {point.start for series in figure.series for point in series.points} == {
-        start.number
-        for start in made.starts
-        if "open_file_cache_valid" in start.config and start.number in made.speedups
+    assert {point.trial for series in figure.series for point in series.points} == {
+        trial.number
+        for trial in made.trials
+        if "open_file_cache_valid" in trial.config and trial.number in made.speedups
     }
 
 
@@ -157,19 +157,19 @@ def test_a_parameter_of_which_one_value_was_measured_has_no_slice() -> None:
     controls = make_summary(searches=0)
 
     assert draw_slices(controls) != []
-    assert draw_slices(replace(controls, starts=controls.starts[:1])) == []
+    assert draw_slices(replace(controls, trials=controls.trials[:1])) == []
 
 
 def make_hostile() -> Summary:
     plain = make_summary(searches=14)
     failure = Failure(kind=HOSTILE, reason=f"log says {HOSTILE}\x1b[31m %{{x}}")
-    starts: list[Start] = [
-        replace(start, state=State.FAILED, windows=(), failure=failure) if start.number == 6 else start
-        for start in plain.starts
+    trials: list[Trial] = [
+        replace(trial, state=State.FAILED, windows=(), failure=failure) if trial.number == 6 else trial
+        for trial in plain.trials
     ]
     fingerprint = replace(plain.fingerprint, host=HOSTILE, cpu=HOSTILE, generator=HOSTILE)
     words = {"study": HOSTILE, "workload": HOSTILE, "stop_reason": HOSTILE}
-    return replace(plain, fingerprint=fingerprint, starts=tuple(starts), **words)
+    return replace(plain, fingerprint=fingerprint, trials=tuple(trials), **words)
 
 
 def test_hostile_strings_stay_text() -> None:
@@ -231,9 +231,9 @@ def test_an_unproven_gain_is_not_celebrated() -> None:
 
 def test_failed_requests_are_counted_by_kind() -> None:
     plain = make_summary(searches=3)
-    first, *rest = plain.starts
+    first, *rest = plain.trials
     window = replace(first.windows[0], failures=Failures(status=1234, timeout=5))
-    text = render_report(replace(plain, starts=(replace(first, windows=(window,)), *rest)))
+    text = render_report(replace(plain, trials=(replace(first, windows=(window,)), *rest)))
 
     assert re.search(r">status</th><td[^>]*>1,234<", text)
     assert re.search(r">timeout</th><td[^>]*>5<", text)
@@ -278,17 +278,17 @@ def test_a_gain_that_the_generator_limited_is_called_a_lower_bound() -> None:
     assert "lower bounds" not in page()
 
 
-def test_starts_that_were_never_steady_are_named() -> None:
-    first = next(start for start in summary().starts if start.counts)
-    starts = tuple(
-        replace(start, steady=False) if start.number == first.number else start for start in summary().starts
+def test_trials_that_were_never_steady_are_named() -> None:
+    first = next(trial for trial in summary().trials if trial.counts)
+    trials = tuple(
+        replace(trial, steady=False) if trial.number == first.number else trial for trial in summary().trials
     )
 
-    text = render_report(replace(summary(), starts=starts))
+    text = render_report(replace(summary(), trials=trials))
 
-    assert "Starts to be doubted" in text
+    assert "Trials to be doubted" in text
     assert "no steady state" in text
-    assert "Starts to be doubted" not in page()
+    assert "Trials to be doubted" not in page()
 
 
 def test_what_cannot_act_stands_there_with_the_reason_and_its_source() -> None:

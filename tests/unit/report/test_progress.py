@@ -18,11 +18,11 @@ from tuner.statistics.control_level import Speedup
 SPEEDUP = Speedup(log_ratio=0.27, variance=0.0004)
 SUMMARY = make_summary(searches=6)
 LEADERS = (
-    Leader(changes={"sendfile": (True, False), "worker_processes": ("auto", 1)}, speedup=SPEEDUP, starts=2),
+    Leader(changes={"sendfile": (True, False), "worker_processes": ("auto", 1)}, speedup=SPEEDUP, trials=2),
     Leader(
         changes={"keepalive_requests": (1000, 64000)},
         speedup=Speedup(log_ratio=0.1, variance=0.0004),
-        starts=1,
+        trials=1,
     ),
 )
 
@@ -32,26 +32,26 @@ def make_console(*, is_terminal: bool, width: int = 100) -> Console:
 
 
 def play(progress: Progress) -> None:
-    start = SUMMARY.starts[5]
+    trial = SUMMARY.trials[5]
     progress.stage("search", 3, 20)
     progress.time_left(130)
-    progress.start_begins(Role.SEARCH, "sendfile off")
-    progress.start_ends(start, SPEEDUP)
+    progress.trial_begins(Role.SEARCH, "sendfile off")
+    progress.trial_ends(trial, SPEEDUP)
     progress.leaders(LEADERS)
     progress.leaders(LEADERS)
-    progress.start_begins(Role.SEARCH, "worker_connections 1\x1b]0;title\x07")
+    progress.trial_begins(Role.SEARCH, "worker_connections 1\x1b]0;title\x07")
     failure = Failure(kind="rejected", reason="[bold]bad[/bold]")
-    progress.start_ends(replace(start, number=6, state=State.FAILED, failure=failure), None)
+    progress.trial_ends(replace(trial, number=6, state=State.FAILED, failure=failure), None)
     pruned = Failure(kind="pruned", reason="clearly worse")
-    progress.start_begins(Role.SEARCH, "sendfile on")
-    progress.start_ends(replace(start, number=7, state=State.PRUNED, failure=pruned), SPEEDUP)
+    progress.trial_begins(Role.SEARCH, "sendfile on")
+    progress.trial_ends(replace(trial, number=7, state=State.PRUNED, failure=pruned), SPEEDUP)
     noise = Failure(kind="environment", reason="every window was spoiled")
-    progress.start_ends(replace(start, number=8, state=State.INVALID, failure=noise), None)
+    progress.trial_ends(replace(trial, number=8, state=State.INVALID, failure=noise), None)
     progress.note("steal of 6 % [link=x]in[/link] window 2")
     progress.stage("race", 0, 0)
 
 
-def test_each_start_is_one_plain_line_where_there_is_no_terminal() -> None:
+def test_each_trial_is_one_plain_line_where_there_is_no_terminal() -> None:
     console = make_console(is_terminal=False)
     with open_progress(console) as progress:
         assert isinstance(progress, LineProgress)
@@ -69,7 +69,7 @@ def test_each_start_is_one_plain_line_where_there_is_no_terminal() -> None:
     ]
 
 
-def test_a_terminal_shows_stage_leaders_starts_and_time_left() -> None:
+def test_a_terminal_shows_stage_leaders_trials_and_time_left() -> None:
     console = make_console(is_terminal=True)
     with open_progress(console) as progress:
         assert isinstance(progress, LiveProgress)
@@ -79,8 +79,8 @@ def test_a_terminal_shows_stage_leaders_starts_and_time_left() -> None:
 
     shown = console.export_text()
     for words in (
-        "search", "4 of 20", "about 2 min 10 s left", "best estimate", "1.31× [1.26, 1.36]  2 starts",
-        "sendfile off, worker_processes 1", "1.11× [1.06, 1.15]  1 start ", "keepalive_requests 64000",
+        "search", "4 of 20", "about 2 min 10 s left", "best estimate", "1.31× [1.26, 1.36]  2 trials",
+        "sendfile off, worker_processes 1", "1.11× [1.06, 1.15]  1 trial ", "keepalive_requests 64000",
         "▁x▁  1.31× to 1.31×", "steal of 6 % [link=x]in[/link] window 2", "pruned",
     ):  # fmt: skip
         assert words in shown
@@ -113,7 +113,7 @@ def test_a_sparkline_reaches_from_the_least_speedup_to_the_most() -> None:
 
 
 @given(st.lists(st.none() | st.floats(-5, 5), max_size=100), st.integers(24, 120))
-def test_a_sparkline_fits_and_has_a_bar_for_each_of_the_last_starts(speedups, width) -> None:
+def test_a_sparkline_fits_and_has_a_bar_for_each_of_the_last_trials(speedups, width) -> None:
     shown = draw(Sparkline(speedups), width=width)
 
     bars = shown.partition("  ")[0]

@@ -4,7 +4,7 @@ import math
 import re
 from dataclasses import replace
 
-from tests.unit.starts import DEFAULT, SPACE, config_of, control, failed, start, window
+from tests.unit.trials import DEFAULT, SPACE, config_of, control, failed, trial, window
 from tuner.report.reasons import explain_gain, explain_no_winner
 from tuner.statistics.confirmation.paired_gain import judge_pairs
 from tuner.statistics.feasibility import Feasibility
@@ -30,11 +30,11 @@ ALIKE = gain_of(1.001, 0.999, 1.002, 0.998, 1.0, 1.001)
 
 def measured(number, config, *failures):
     windows = tuple(window(8000 - each, failed=each) for each in failures)
-    return start(number, config=config, windows=windows)
+    return trial(number, config=config, windows=windows)
 
 
-def doubts_of(*starts):
-    return Feasibility(starts, (FEW_FAILURES,), DEFAULT).doubts(CACHED)
+def doubts_of(*trials):
+    return Feasibility(trials, (FEW_FAILURES,), DEFAULT).doubts(CACHED)
 
 
 def test_a_proven_gain_needs_no_reason():
@@ -43,11 +43,11 @@ def test_a_proven_gain_needs_no_reason():
 
 def test_what_the_winner_keeps_and_the_default_breaks_is_said_beside_the_gain():
     sought = (replace(FEW_FAILURES, default_may_fail=True),)
-    starts = (
+    trials = (
         *(control(number, windows=(window(6000, failed=2000),)) for number in range(3)),
         *(measured(number, CACHED, 0, 0) for number in range(3, 6)),
     )
-    known = Feasibility(starts, sought, DEFAULT)
+    known = Feasibility(trials, sought, DEFAULT)
 
     assert known.default_fails
     assert known.may_ship(CACHED)
@@ -85,12 +85,12 @@ def test_no_loss_and_no_gain_is_said():
 
 
 def test_a_broken_constraint_is_named_with_both_rates_and_the_bound():
-    starts = [measured(n, DEFAULT, 24, 22) for n in range(6)]
-    starts += [measured(10 + n, CACHED, 23, 22) for n in range(6)]
+    trials = [measured(n, DEFAULT, 24, 22) for n in range(6)]
+    trials += [measured(10 + n, CACHED, 23, 22) for n in range(6)]
 
-    said = explain_gain(INFEASIBLE, doubts_of(*starts))
+    said = explain_gain(INFEASIBLE, doubts_of(*trials))
 
-    assert said.startswith("By all starts the candidate fails 0.28 % [0.2")
+    assert said.startswith("By all trials the candidate fails 0.28 % [0.2")
     assert " of its requests, the default 0.29 % [0.2" in said
     assert said.endswith("]: it breaks failure_rate <= 0.001.")
 
@@ -104,10 +104,10 @@ def test_a_doubtful_constraint_is_named_with_its_probability():
     assert said.endswith(" %, and 90 % are needed.")
 
 
-def test_starts_that_failed_are_counted_for_both_sides():
-    starts = [measured(0, DEFAULT, 0), measured(1, CACHED, 0), *(failed(n, config=CACHED) for n in (2, 3))]
+def test_trials_that_failed_are_counted_for_both_sides():
+    trials = [measured(0, DEFAULT, 0), measured(1, CACHED, 0), *(failed(n, config=CACHED) for n in (2, 3))]
 
-    assert explain_gain(INFEASIBLE, doubts_of(*starts)) == (
+    assert explain_gain(INFEASIBLE, doubts_of(*trials)) == (
         "The candidate fails to start or to bear the load 2 times in 3, the default 0 times in 1."
     )
 
@@ -122,16 +122,16 @@ def test_doubts_and_pairs_that_do_not_decide_are_both_said():
 
 
 def test_without_a_winner_it_is_counted_what_became_of_those_that_were_tried():
-    starts = [control(0, 1000, 1000), control(1, 1000, 1000), control(9, 1000, 1000)]
-    starts += [
+    trials = [control(0, 1000, 1000), control(1, 1000, 1000), control(9, 1000, 1000)]
+    trials += [
         measured(2, EAGER, 400),
         measured(3, EAGER, 300),
         failed(4, config=COPIED),
-        start(5, 950, 950, config=CACHED),
+        trial(5, 950, 950, config=CACHED),
     ]
 
-    known = Feasibility(starts, (FEW_FAILURES,), DEFAULT)
-    said = explain_no_winner(starts, rank(SPACE, starts, (FEW_FAILURES,)), known)
+    known = Feasibility(trials, (FEW_FAILURES,), DEFAULT)
+    said = explain_no_winner(trials, rank(SPACE, trials, (FEW_FAILURES,)), known)
 
     assert said.startswith(
         "3 configurations tried, 1 broke failure_rate <= 0.001, 1 failed to start or to bear "

@@ -67,7 +67,7 @@ def test_a_summary_is_the_same_from_a_storage_that_was_opened_anew(settings):
     anew = summary_of(settings, open_storage(settings.storage_url, settings.name, create=False))
 
     assert summary_json(anew) == summary_json(here)
-    assert anew.starts == tuple(campaign.starts)
+    assert anew.trials == tuple(campaign.trials)
     assert anew.noise == campaign.ranking().noise
     assert anew.speedups == campaign.ranking().speedups
     assert anew.incumbent == (campaign.ranking().incumbent.config, campaign.ranking().incumbent.posterior)
@@ -90,7 +90,7 @@ def test_a_summary_of_a_confirmed_study_tells_winner_and_gain(settings):
     assert "open_file_cache" in shown["winner"]["changes"]
     assert shown["winner"]["goodput_rps"] / shown["default"]["goodput_rps"] == pytest.approx(1.2, rel=0.03)
     assert shown["fingerprint"]["host"] == "web1"
-    assert [trial["number"] for trial in shown["trials"]] == list(range(len(summary.starts)))
+    assert [trial["number"] for trial in shown["trials"]] == list(range(len(summary.trials)))
     assert shown["timing"]["load_s"] > 0.7 * shown["timing"]["total_s"]
 
 
@@ -121,7 +121,7 @@ def test_a_study_in_which_nothing_beat_the_default_has_no_winner(settings):
 
     assert summary.state == "finished"
     assert summary.winner is None
-    assert summary.default.starts >= SMALL_PLAN.calibration_starts
+    assert summary.default.trials >= SMALL_PLAN.calibration_trials
 
 
 def test_a_verdict_other_than_improved_has_its_reason_wherever_it_is_shown(settings):
@@ -150,7 +150,7 @@ def test_a_verdict_other_than_improved_has_its_reason_wherever_it_is_shown(setti
     console = Console(record=True, width=80, file=StringIO())
     console.print(final_screen(summary))
     assert "rejected" in console.export_text()
-    assert [row[0] for row in constraint_rows(summary)] == ["every start works", "failure_rate <= default"]
+    assert [row[0] for row in constraint_rows(summary)] == ["every trial works", "failure_rate <= default"]
 
 
 def test_why_nothing_was_better_is_said_by_what_became_of_those_that_were_tried(settings):
@@ -171,7 +171,7 @@ def test_a_study_that_was_never_begun_is_refused(settings):
 
 def test_a_claim_does_not_depend_on_the_budget_that_it_is_read_with(settings):
     """A study with a planned second look keeps it, and one without gets none."""
-    host = SimulatedHost(sigma_start=0.03)
+    host = SimulatedHost(sigma_trial=0.03)
     gains = {}
     for extend_to in (4, 8):
         storage = open_in_memory(host.clock)
@@ -191,7 +191,7 @@ def test_a_claim_does_not_depend_on_the_budget_that_it_is_read_with(settings):
 def test_pairs_that_do_not_decide_are_extended_once_as_planned(settings):
     for seed in range(20):
         host = SimulatedHost(
-            worth=lambda config: 0.03 if config["open_file_cache"] else -0.02, sigma_start=0.02, seed=seed
+            worth=lambda config: 0.03 if config["open_file_cache"] else -0.02, sigma_trial=0.02, seed=seed
         )
         storage = open_in_memory(host.clock)
         campaign = make_campaign(settings, host, storage, plan=replace(SMALL_PLAN, extend_to=12))
@@ -200,8 +200,8 @@ def test_pairs_that_do_not_decide_are_extended_once_as_planned(settings):
             break
 
     assert storage.recall(CONFIRMATION).pairs == 12
-    confirmed = [start for start in campaign.starts if start.role is Role.CONFIRM]
-    assert len({start.block for start in confirmed}) == 12
+    confirmed = [trial for trial in campaign.trials if trial.role is Role.CONFIRM]
+    assert len({trial.block for trial in confirmed}) == 12
 
 
 def test_response_times_are_compared_at_one_rate_well_below_what_the_default_can_take(settings):
@@ -210,11 +210,11 @@ def test_response_times_are_compared_at_one_rate_well_below_what_the_default_can
     plan = replace(SMALL_PLAN, rate_pairs=3, rate_window_s=20)
     campaign = finish(settings, host, storage, plan=plan, fixed_rate=fixed_rate_load())
 
-    at_rate = [start for start in campaign.starts if start.role is Role.LATENCY]
-    rates = {round(window.goodput_rps) for start in at_rate for window in start.windows}
+    at_rate = [trial for trial in campaign.trials if trial.role is Role.LATENCY]
+    rates = {round(window.goodput_rps) for trial in at_rate for window in trial.windows}
     latency = summary_of(settings, storage).latency
     assert len(at_rate) == 6
-    assert rates == {round(RATE_SHARE * capacity_rps(campaign.starts))}
+    assert rates == {round(RATE_SHARE * capacity_rps(campaign.trials))}
     assert latency.rate_rps == pytest.approx(14_000, rel=0.03)
     # Twice 20 % quicker: response times of this host go with the square of the speed, at one rate.
     assert latency.ratio.ratio == pytest.approx(1 / 1.2**2, rel=0.05)
@@ -222,14 +222,14 @@ def test_response_times_are_compared_at_one_rate_well_below_what_the_default_can
     assert summary_json(summary_of(settings, storage))["latency"]["pairs"] == 3
 
 
-def test_starts_at_a_fixed_rate_change_nothing_else(settings):
+def test_trials_at_a_fixed_rate_change_nothing_else(settings):
     host = SimulatedHost()
     storage = open_in_memory(host.clock)
     plan = replace(SMALL_PLAN, rate_pairs=2, rate_window_s=5)
     campaign = finish(settings, host, storage, plan=plan, fixed_rate=fixed_rate_load())
     summary = summary_of(settings, storage)
 
-    at_rate = {start.number for start in campaign.starts if start.role is Role.LATENCY}
+    at_rate = {trial.number for trial in campaign.trials if trial.role is Role.LATENCY}
     assert at_rate
     assert not at_rate & summary.speedups.keys()
     assert summary.default.goodput_rps == pytest.approx(20_000, rel=0.02)
@@ -244,18 +244,18 @@ def test_half_a_comparison_of_response_times_claims_nothing(settings):
     with pytest.raises(KeyboardInterrupt):
         run_campaign(campaign)
 
-    assert read_latency(storage, storage.starts(), SPACE.default()) is None
+    assert read_latency(storage, storage.trials(), SPACE.default()) is None
 
     host.fault = lambda _: None
     host.clock.sleep(3600)
     again = make_campaign(settings, host, storage, plan=plan, fixed_rate=fixed_rate_load(), session="second")
     run_campaign(again)
-    claimed = read_latency(storage, storage.starts(), SPACE.default())
+    claimed = read_latency(storage, storage.trials(), SPACE.default())
     assert claimed.pairs == 3
 
 
 def cut_off_in_the_second_pair(campaign):
-    if sum(start.role is Role.LATENCY for start in campaign.starts) == 3:
+    if sum(trial.role is Role.LATENCY for trial in campaign.trials) == 3:
         raise KeyboardInterrupt
 
 
@@ -278,5 +278,5 @@ def test_the_default_of_a_confirmed_study_is_the_one_of_its_pairs(settings):
     storage = open_in_memory(host.clock)
     campaign = finish(settings, host, storage)
 
-    of_pairs = [s for s in campaign.starts if s.role is Role.CONFIRM and s.arm == DEFAULT_ARM]
-    assert summary_of(settings, storage).default.starts == len(of_pairs) == SMALL_PLAN.pairs
+    of_pairs = [s for s in campaign.trials if s.role is Role.CONFIRM and s.arm == DEFAULT_ARM]
+    assert summary_of(settings, storage).default.trials == len(of_pairs) == SMALL_PLAN.pairs

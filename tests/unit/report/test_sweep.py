@@ -13,7 +13,7 @@ from rich.console import Console
 
 from tests.unit.simulated_study import make_summary
 from tests.unit.simulation import TUNED, space_of
-from tests.unit.starts import start
+from tests.unit.trials import trial
 from tuner.records import Failure, Metric, Role, State
 from tuner.report.page import render_report
 from tuner.report.summary import gather_arm
@@ -36,7 +36,7 @@ def make_sweep(rates, *, name="worker_connections", control=0, special=(), crash
         configs=tuple(point.config for point in points), control=control, is_log=True, special=special,
         lacks=lacks or {},
     )  # fmt: skip
-    starts = []
+    trials = []
     for block in range(blocks):
         for index, rate in enumerate(rates.values()):
             given = {
@@ -48,12 +48,12 @@ def make_sweep(rates, *, name="worker_connections", control=0, special=(), crash
             noisy = rate * (1 + 0.003 * ((7 * block + 3 * index) % 5 - 2))
             more = CRASHED if index in crashed else {}
             windows = () if index in crashed else (noisy,)
-            starts.append(start(len(starts), *windows, **given | more))
-    arms = [gather_arm(config, [each for each in starts if each.arm == arm])
+            trials.append(trial(len(trials), *windows, **given | more))
+    arms = [gather_arm(config, [each for each in trials if each.arm == arm])
             for arm, config in zip(plan.arms, plan.configs, strict=True)]  # fmt: skip
     return Sweep(
-        study="nginx", workload="wrk, 100 connections", space=SPACE, sweeping=judge_sweep(plan, starts, ()),
-        arms=tuple(arms), metric=Metric.GOODPUT, starts=sum(each.counts for each in starts), seconds=232.0,
+        study="nginx", workload="wrk, 100 connections", space=SPACE, sweeping=judge_sweep(plan, trials, ()),
+        arms=tuple(arms), metric=Metric.GOODPUT, trials=sum(each.counts for each in trials), seconds=232.0,
     )  # fmt: skip
 
 
@@ -70,7 +70,7 @@ def printed(sweep, width):
 
 def test_values_whose_server_was_still_changing_are_named(peaked):
     changing = replace(
-        peaked, unsteady=(0, 1, 3, 0, 0), arms=tuple(replace(arm, starts=4) for arm in peaked.arms)
+        peaked, unsteady=(0, 1, 3, 0, 0), arms=tuple(replace(arm, trials=4) for arm in peaked.arms)
     )
 
     (said,) = list_faults(changing)
@@ -130,7 +130,7 @@ def test_csv_has_a_line_for_each_value_with_what_follows_from_it():
     default, crashed, best = csv.DictReader(StringIO(sweep_csv(sweep)))
 
     assert (default["value"], default["worker_connections"]) == ("768", "768")
-    assert (crashed["ratio"], crashed["goodput_rps"], crashed["failed_starts"]) == ("", "", "6")
+    assert (crashed["ratio"], crashed["goodput_rps"], crashed["failed_trials"]) == ("", "", "6")
     assert "it crashed" in crashed["fault"]
     assert float(best["low"]) < float(best["ratio"]) < float(best["high"])
     assert best["tolerated"] == "True"

@@ -123,11 +123,11 @@ def test_that_nothing_beat_the_default_is_said_once() -> None:
     assert show(plain).splitlines()[0] == "nginx-static: nothing beat the default in the search"
 
 
-def test_failed_starts_stand_beside_those_that_count() -> None:
+def test_failed_trials_stand_beside_those_that_count() -> None:
     winner = SUMMARY.winner
     assert winner is not None
 
-    assert "6, 1 failed" in show(replace(SUMMARY, winner=replace(winner, failed_starts=1)))
+    assert "6, 1 failed" in show(replace(SUMMARY, winner=replace(winner, failed_trials=1)))
 
 
 def test_names_are_no_markup_on_the_last_screen() -> None:

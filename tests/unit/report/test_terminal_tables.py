@@ -3,7 +3,7 @@ from dataclasses import replace
 
 from rich.console import Console
 
-from tests.unit.starts import DEFAULT, SPACE, config_of, start, window
+from tests.unit.trials import DEFAULT, SPACE, config_of, trial, window
 from tuner.report.summary import Comparison, gather_arm
 from tuner.report.terminal import comparison_table, parameter_list, searched_list
 from tuner.space import describe_dead, describe_presets, describe_space
@@ -19,8 +19,8 @@ def text_of(renderable, width=100):
 
 
 def comparison(*, failed=0):
-    first = gather_arm(DEFAULT, [start(0, windows=(window(1000, p99_ms=8.0),))])
-    second = gather_arm(WINNER, [start(1, windows=(window(1300, failed=failed, p99_ms=6.0),))])
+    first = gather_arm(DEFAULT, [trial(0, windows=(window(1000, p99_ms=8.0),))])
+    second = gather_arm(WINNER, [trial(1, windows=(window(1300, failed=failed, p99_ms=6.0),))])
     return Comparison(first=first, second=second, gain=judge_pairs([(6.9, 7.16), (6.91, 7.18), (6.9, 7.17)]))
 
 

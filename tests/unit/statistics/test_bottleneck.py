@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binom
 
-from tests.unit.starts import window
+from tests.unit.trials import window
 from tuner.statistics.bottleneck import find_bottleneck
 
 SHARES = st.floats(min_value=0.0, max_value=1.0)

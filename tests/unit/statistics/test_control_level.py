@@ -4,13 +4,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tests.unit.statistics.made_starts import BASE, make_start
+from tests.unit.statistics.made_trials import BASE, make_trial
 from tuner.errors import TargetError
 from tuner.records import Role, State
 from tuner.statistics.control_level import ControlLevel, Speedup, combine, is_unstable, speedups
 from tuner.statistics.noise import Noise
 
-QUIET = replace(Noise.PRIOR, sigma_window=0.02, sigma_start=0.01, drift_per_s=1e-7)
+QUIET = replace(Noise.PRIOR, sigma_window=0.02, sigma_trial=0.01, drift_per_s=1e-7)
 STILL = replace(QUIET, drift_per_s=0.0)
 
 
@@ -20,7 +20,7 @@ def above_base(level, time_s):
 
 
 def controls_at(levels, every_s=60.0):
-    return [make_start([level] * 2, number=n, at_s=n * every_s) for n, level in enumerate(levels)]
+    return [make_trial([level] * 2, number=n, at_s=n * every_s) for n, level in enumerate(levels)]
 
 
 def test_without_drift_the_level_is_the_mean_of_the_controls_everywhere():
@@ -34,18 +34,18 @@ def test_without_drift_the_level_is_the_mean_of_the_controls_everywhere():
 def test_the_smoothed_level_agrees_with_the_weighted_least_squares_of_the_same_model():
     noise = replace(QUIET, drift_per_s=4e-6)
     times, seen = np.array([0.0, 50.0, 170.0, 200.0]), np.array([0.0, 0.03, -0.02, 0.01])
-    starts = [
-        make_start([log] * 2, number=n, at_s=t) for n, (t, log) in enumerate(zip(times, seen, strict=True))
+    trials = [
+        make_trial([log] * 2, number=n, at_s=t) for n, (t, log) in enumerate(zip(times, seen, strict=True))
     ]
     own = 0.01**2 + 0.02**2 / 2
     asked = np.array([-30.0, 20.0, 100.0, 170.0, 260.0])
-    # A random walk from far in the past: covariance drift · min(t, t'), with a start that is all but unknown.
+    # A random walk from far in the past: covariance drift · min(t, t'), with a trial that is all but unknown.
     shift, vague = 1000.0, 10.0
     walk = lambda a, b: vague + 4e-6 * np.minimum.outer(a + shift, b + shift)  # noqa: E731
     gain = walk(asked, times) @ np.linalg.inv(walk(times, times) + own * np.eye(4))
     variance = np.diag(walk(asked, asked) - gain @ walk(times, asked))
 
-    level = ControlLevel.fit(starts, noise)
+    level = ControlLevel.fit(trials, noise)
 
     for index, time_s in enumerate(asked):
         assert above_base(level, time_s) == pytest.approx(
@@ -71,15 +71,15 @@ def test_the_order_in_which_controls_are_given_does_not_matter():
 
 
 def test_no_level_can_be_had_without_a_control_that_counts():
-    with pytest.raises(TargetError, match="none of 1 starts of the default gave a measurement"):
-        ControlLevel.fit([make_start(0.0, state=State.FAILED)], QUIET)
+    with pytest.raises(TargetError, match="none of 1 trials of the default gave a measurement"):
+        ControlLevel.fit([make_trial(0.0, state=State.FAILED)], QUIET)
 
 
 def test_a_control_far_from_its_prediction_raises_the_alarm_and_a_near_one_does_not():
     level = ControlLevel.fit(controls_at([0.0, 0.01, 0.0]), QUIET)
 
-    assert level.alarm(make_start([-0.2, -0.2], at_s=180))
-    assert not level.alarm(make_start([-0.04, -0.04], at_s=180))
+    assert level.alarm(make_trial([-0.2, -0.2], at_s=180))
+    assert not level.alarm(make_trial([-0.04, -0.04], at_s=180))
 
 
 def test_one_odd_control_is_no_jump_and_hardly_moves_the_level():
@@ -118,11 +118,11 @@ def test_between_the_controls_around_a_jump_the_level_may_be_either():
 def test_a_speedup_is_relative_to_the_level_at_its_time():
     controls = [
         *controls_at([0.0, 0.0, 0.0]),
-        make_start([-0.3] * 2, number=10, at_s=240),
-        make_start([-0.3] * 2, number=11, at_s=300),
+        make_trial([-0.3] * 2, number=10, at_s=240),
+        make_trial([-0.3] * 2, number=11, at_s=300),
     ]
-    early = make_start([0.1, 0.1], number=20, at_s=90, role=Role.SEARCH)
-    late = make_start([-0.2, -0.2], number=21, at_s=270, role=Role.SEARCH)
+    early = make_trial([0.1, 0.1], number=20, at_s=90, role=Role.SEARCH)
+    late = make_trial([-0.2, -0.2], number=21, at_s=270, role=Role.SEARCH)
 
     found = speedups([*controls, early, late], QUIET)
 
@@ -131,22 +131,22 @@ def test_a_speedup_is_relative_to_the_level_at_its_time():
     assert found[20].variance > 0.01**2 + 0.02**2 / 2
 
 
-def test_a_start_that_never_became_steady_is_told_with_more_variance():
-    starts = [make_start([0.1] * 2, number=n + 5, at_s=30, role=Role.SEARCH, steady=n == 0) for n in range(2)]
-    found = speedups([*controls_at([0.0, 0.0]), *starts], STILL)
+def test_a_trial_that_never_became_steady_is_told_with_more_variance():
+    trials = [make_trial([0.1] * 2, number=n + 5, at_s=30, role=Role.SEARCH, steady=n == 0) for n in range(2)]
+    found = speedups([*controls_at([0.0, 0.0]), *trials], STILL)
 
     assert found[6].variance - found[5].variance == pytest.approx(3 * (0.01**2 + 0.02**2 / 2))
 
 
-def test_only_starts_that_count_have_a_speedup_and_none_has_one_without_a_control():
-    failed = make_start([0.1], number=5, role=Role.SEARCH, state=State.FAILED)
+def test_only_trials_that_count_have_a_speedup_and_none_has_one_without_a_control():
+    failed = make_trial([0.1], number=5, role=Role.SEARCH, state=State.FAILED)
 
     assert 5 not in speedups([*controls_at([0.0]), failed], QUIET)
     assert speedups([replace(failed, state=State.COMPLETE)], QUIET) == {}
 
 
 def test_a_new_control_revises_the_speedups_of_the_past():
-    candidate = make_start([0.1, 0.1], number=9, at_s=90, role=Role.SEARCH)
+    candidate = make_trial([0.1, 0.1], number=9, at_s=90, role=Role.SEARCH)
     drifting = replace(QUIET, drift_per_s=1e-4)
     before = speedups([*controls_at([0.0, 0.0]), candidate], drifting)[9]
     after = speedups([*controls_at([0.0, 0.0, 0.08]), candidate], drifting)[9]
@@ -182,7 +182,7 @@ def test_there_is_no_combination_of_nothing():
         combine([])
 
 
-def test_a_configuration_whose_starts_scatter_is_unstable_unless_that_is_what_their_variances_say():
+def test_a_configuration_whose_trials_scatter_is_unstable_unless_that_is_what_their_variances_say():
     repeats = [Speedup(log_ratio=x, variance=0.001) for x in (0.3, 0.0, 0.25)]
 
     assert is_unstable(repeats)

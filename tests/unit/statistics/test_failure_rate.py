@@ -8,24 +8,24 @@ from numpy.random import Generator
 from tuner.statistics.failure_rate import EDGES, Counts, FailureRate, FailureRates
 
 Draw = Callable[[Generator, float, int], list[Counts]]
-"""Counts of so many starts of a configuration with this rate."""
+"""Counts of so many trials of a configuration with this rate."""
 REQUESTS = 8000
 CLEAN = Counts(requests=REQUESTS)
 FAILED = Counts()
 BAD = Counts(failed=REQUESTS // 2, requests=REQUESTS)
 
 
-def rate_of(*starts: Counts) -> FailureRate:
+def rate_of(*trials: Counts) -> FailureRate:
     """Return what is known of a configuration that is alone in its study."""
-    return FailureRates({"it": starts}).of("it")
+    return FailureRates({"it": trials}).of("it")
 
 
 def beta_binomial(correlation: float) -> Draw:
-    """Draw a rate for each start, around the configuration's."""
+    """Draw a rate for each trial, around the configuration's."""
     size = (1 - correlation) / correlation
 
-    def draw(rng: Generator, rate: float, starts: int) -> list[Counts]:
-        failed = rng.binomial(REQUESTS, rng.beta(rate * size, (1 - rate) * size, starts))
+    def draw(rng: Generator, rate: float, trials: int) -> list[Counts]:
+        failed = rng.binomial(REQUESTS, rng.beta(rate * size, (1 - rate) * size, trials))
         return [Counts(failed=int(each), requests=REQUESTS) for each in failed]
 
     return draw
@@ -34,34 +34,34 @@ def beta_binomial(correlation: float) -> Draw:
 def bursts(length: int) -> Draw:
     """Let requests fail so many at a time, as when connections are reset together."""
 
-    def draw(rng: Generator, rate: float, starts: int) -> list[Counts]:
-        failed = length * rng.poisson(REQUESTS * rate / length, starts)
+    def draw(rng: Generator, rate: float, trials: int) -> list[Counts]:
+        failed = length * rng.poisson(REQUESTS * rate / length, trials)
         return [Counts(failed=min(int(each), REQUESTS), requests=REQUESTS) for each in failed]
 
     return draw
 
 
 def spread(relative: float) -> Draw:
-    """Let the rates of starts differ by so much of the configuration's, whatever that is."""
+    """Let the rates of trials differ by so much of the configuration's, whatever that is."""
 
-    def draw(rng: Generator, rate: float, starts: int) -> list[Counts]:
-        rates = np.minimum(rate * rng.gamma(relative**-2, relative**2, starts), 0.9)
+    def draw(rng: Generator, rate: float, trials: int) -> list[Counts]:
+        rates = np.minimum(rate * rng.gamma(relative**-2, relative**2, trials), 0.9)
         return [Counts(failed=int(each), requests=REQUESTS) for each in rng.binomial(REQUESTS, rates)]
 
     return draw
 
 
-@pytest.mark.parametrize("starts", [3, 10])
+@pytest.mark.parametrize("trials", [3, 10])
 @pytest.mark.parametrize(
     "draw", [beta_binomial(3e-4), beta_binomial(3e-3), bursts(10), bursts(64), spread(0.5)]
 )
-def test_intervals_hold_the_rate_however_starts_differ(draw, starts):
+def test_intervals_hold_the_rate_however_trials_differ(draw, trials):
     """In six studies of ten configurations; by simulation at length in 75 to 96 % of such ones."""
     rng = np.random.default_rng(7)
     held = []
     for _ in range(6):
         true = np.exp(rng.uniform(math.log(3e-4), math.log(2e-2), 10))
-        rates = FailureRates({key: draw(rng, rate, starts) for key, rate in enumerate(true)})
+        rates = FailureRates({key: draw(rng, rate, trials) for key, rate in enumerate(true)})
         found = [rates.of(key).interval() for key in range(10)]
         held += [each.low <= rate <= each.high for each, rate in zip(found, true, strict=True)]
 
@@ -95,13 +95,13 @@ def test_two_windows_without_a_failure_are_enough_for_the_usual_bound():
 
 
 @pytest.mark.parametrize("bad", [BAD, FAILED])
-def test_one_start_that_went_wrong_is_no_verdict_and_two_are(bad):
+def test_one_trial_that_went_wrong_is_no_verdict_and_two_are(bad):
     assert 0.01 < rate_of(bad).at_most(0.001) < 0.2
     assert rate_of(bad, bad).at_most(0.001) < 0.02
 
 
 @pytest.mark.parametrize("bad", [BAD, FAILED])
-def test_a_start_that_went_wrong_weighs_less_among_more_that_did_not(bad):
+def test_a_trial_that_went_wrong_weighs_less_among_more_that_did_not(bad):
     after = [rate_of(bad, *[CLEAN] * clean).at_most(0.001) for clean in (0, 1, 3, 10)]
 
     assert after == sorted(after)
@@ -118,8 +118,8 @@ def test_a_rate_just_below_the_bound_is_not_shown_by_two_lucky_windows():
     assert rate_of(lucky).at_most(0.001) < rate_of(*[lucky] * 12).at_most(0.001)
 
 
-def test_how_much_starts_differ_is_learned_from_all_configurations():
-    """12 of 8000 may be a rate of 0.1 % where the default's starts have 1 to 40, not where all have 8."""
+def test_how_much_trials_differ_is_learned_from_all_configurations():
+    """12 of 8000 may be a rate of 0.1 % where the default's trials have 1 to 40, not where all have 8."""
     doubtful = [Counts(failed=12, requests=8000)] * 3
     alike = [Counts(failed=8, requests=8000)] * 12
     unlike = [Counts(failed=failed, requests=8000) for failed in (2, 40, 1, 22, 4, 30, 2, 9, 1, 25, 3, 12)]
@@ -145,7 +145,7 @@ def test_rates_are_compared_with_each_other():
 def test_what_was_never_measured_has_the_prior():
     unknown = FailureRates({"default": [CLEAN]}).of("it")
 
-    assert unknown.starts == unknown.requests == 0
+    assert unknown.trials == unknown.requests == 0
     assert unknown.p_sound == pytest.approx(0.9)
     assert unknown.at_most(0.001) == pytest.approx(0.45)
     assert (unknown.interval().value, unknown.interval().low) == (0.0, 0.0)
@@ -167,8 +167,8 @@ def test_the_interval_holds_what_was_seen_and_starts_at_nothing_where_nothing_fa
 
 
 def test_counts_in_the_millions_and_of_a_single_request_are_understood():
-    for starts in ([Counts(failed=1, requests=1)], [Counts(failed=3000, requests=3_000_000)] * 40):
-        found = rate_of(*starts)
+    for trials in ([Counts(failed=1, requests=1)], [Counts(failed=3000, requests=3_000_000)] * 40):
+        found = rate_of(*trials)
         assert np.isfinite(found.shares).all()
         assert found.shares.sum() == pytest.approx(1.0)
     assert rate_of(*[Counts(failed=3000, requests=3_000_000)] * 40).interval().high < 0.0012

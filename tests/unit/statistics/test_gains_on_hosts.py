@@ -5,7 +5,7 @@ from random import Random
 
 import pytest
 
-from tests.unit.statistics.made_starts import make_start
+from tests.unit.statistics.made_trials import make_trial
 from tuner.records import Role
 from tuner.records.blend import AcrossHosts
 from tuner.statistics.confirmation.paired_gain import judge_hosts
@@ -14,10 +14,10 @@ from tuner.statistics.confirmation.paired_gain import judge_hosts
 def pairs(gain, *, count=8, seed=1, sd=0.01):
     rng = Random(seed)  # noqa: S311 - no secret
 
-    def start(log):
-        return make_start([log + rng.gauss(0, sd)] * 2, number=0, at_s=0.0, role=Role.CONFIRM)
+    def trial(log):
+        return make_trial([log + rng.gauss(0, sd)] * 2, number=0, at_s=0.0, role=Role.CONFIRM)
 
-    return [(start(0.0), start(gain)) for _ in range(count)]
+    return [(trial(0.0), trial(gain)) for _ in range(count)]
 
 
 def judge(across, **gains):

@@ -21,16 +21,16 @@ BOTH = SPACE.complete({"open_file_cache": 1000, "sendfile": False})
 
 
 def measured(unlike=0.0, *, repeats=3):
-    """Return starts of two configurations on three hosts; caching is worth so much less on the last one."""
-    starts = []
+    """Return trials of two configurations on three hosts; caching is worth so much less on the last one."""
+    trials = []
     for index, host in enumerate(NAMES):
-        bench = Bench(index + 1, sigma_start=0.004, sigma_window=0.004).controls(6)
+        bench = Bench(index + 1, sigma_trial=0.004, sigma_window=0.004).controls(6)
         for _ in range(repeats):
             there = -unlike if host == "web3" else 0.0
             bench.measure(CACHED, extra=there).measure(COPIED).measure(BOTH, extra=there)
-        starts += [replace(start, host=host) for start in shifted(bench.starts, lambda _, by=index: by / 5)]
-    starts.sort(key=lambda start: start.started_s)
-    return [replace(start, number=number) for number, start in enumerate(starts)]
+        trials += [replace(trial, host=host) for trial in shifted(bench.trials, lambda _, by=index: by / 5)]
+    trials.sort(key=lambda trial: trial.started_s)
+    return [replace(trial, number=number) for number, trial in enumerate(trials)]
 
 
 def effects(*logs, variance=1e-5):
@@ -73,11 +73,11 @@ def test_hosts_share_nothing_and_what_holds_for_all_has_no_part_in_it():
 
 
 def test_each_host_has_its_own_gain_and_the_worst_or_the_mean_counts():
-    starts = measured(0.35)
+    trials = measured(0.35)
     gains = {}
     for across in AcrossHosts:
         hosts = Hosts(names=NAMES, across=across)
-        posterior = Posterior.fit(SPACE, starts, hosts=hosts)
+        posterior = Posterior.fit(SPACE, trials, hosts=hosts)
         gains[across] = posterior.gain(CACHED).log_ratio
         on = [each[0].log_ratio for each in posterior.gains_on([CACHED], NAMES)]
     assert on == pytest.approx([0.25, 0.25, -0.10], abs=0.05)
@@ -86,23 +86,23 @@ def test_each_host_has_its_own_gain_and_the_worst_or_the_mean_counts():
 
 
 def test_on_alike_hosts_a_gain_is_known_about_as_well_as_from_one():
-    starts = measured()
-    worst = Posterior.fit(SPACE, starts, hosts=Hosts(names=NAMES, across=AcrossHosts.WORST))
-    together = Posterior.fit(SPACE, starts)
+    trials = measured()
+    worst = Posterior.fit(SPACE, trials, hosts=Hosts(names=NAMES, across=AcrossHosts.WORST))
+    together = Posterior.fit(SPACE, trials)
 
     assert worst.seen.interaction.sd < USUAL_SD
     assert worst.gain(CACHED).log_ratio == pytest.approx(together.gain(CACHED).log_ratio, abs=0.01)
 
 
-def test_a_start_tells_most_on_the_host_that_is_in_doubt():
+def test_a_trial_tells_most_on_the_host_that_is_in_doubt():
     # That hosts differ is known from one configuration; the other one was not measured on web3.
-    starts = [each for each in measured(0.35) if each.host != "web3" or dict(each.config) != dict(BOTH)]
-    posterior = Posterior.fit(SPACE, starts, hosts=Hosts(names=NAMES, across=AcrossHosts.MEAN))
+    trials = [each for each in measured(0.35) if each.host != "web3" or dict(each.config) != dict(BOTH)]
+    posterior = Posterior.fit(SPACE, trials, hosts=Hosts(names=NAMES, across=AcrossHosts.MEAN))
 
     seem_equal, _ = posterior.gains([BOTH, CACHED])
 
     def worth(host):
-        return posterior.worth_of_a_start(
+        return posterior.worth_of_a_trial(
             [BOTH, CACHED], at_s=200.0, windows=2, host=host, bonus=-seem_equal
         )[0]
 
@@ -112,10 +112,10 @@ def test_a_start_tells_most_on_the_host_that_is_in_doubt():
 @pytest.mark.parametrize("host", ["", "ssh://web1"])
 def test_a_study_of_one_host_is_bit_for_bit_what_it_was(host):
     bench = Bench().controls(4).search(6)
-    one = [replace(start, host=host) for start in bench.starts]
+    one = [replace(trial, host=host) for trial in bench.trials]
     hosts = Hosts(names=("ssh://web1", "ssh://web2"), across=AcrossHosts.WORST) if host else None
     seen = Observations.of(SPACE, one)
-    posterior, plain = Posterior.fit(SPACE, one, hosts=hosts), Posterior.fit(SPACE, bench.starts)
+    posterior, plain = Posterior.fit(SPACE, one, hosts=hosts), Posterior.fit(SPACE, bench.trials)
 
     assert seen.interaction is None
     assert (posterior.seen.interaction, posterior.compared) == (None, None)
@@ -138,12 +138,12 @@ def test_a_configuration_that_hosts_see_differently_is_not_unstable_but_bad_on_t
 
 def test_what_fails_on_one_host_is_ruled_out():
     hosts = Hosts(names=NAMES, across=AcrossHosts.WORST)
-    starts = measured()
+    trials = measured()
     failing = [
-        replace(start, state=State.FAILED, windows=())
-        if start.host == "web2" and start.config == CACHED
-        else start
-        for start in starts
+        replace(trial, state=State.FAILED, windows=())
+        if trial.host == "web2" and trial.config == CACHED
+        else trial
+        for trial in trials
     ]
     known = rank(SPACE, failing, (), hosts).feasibility
 

@@ -38,7 +38,7 @@ def choice(goodput, cost):
         config={"a": goodput, "b": cost},
         goodput=Speedup(log_ratio=goodput, variance=0.01),
         cost=Speedup(log_ratio=cost, variance=0.01),
-        starts=1,
+        trials=1,
     )
 
 
@@ -81,39 +81,39 @@ def study(tmp_path_factory):
 
 def test_a_cost_is_relative_to_the_default(study):
     campaign, _ = study
-    by_start = costs(campaign.starts, "cpu_us_per_request")
+    by_trial = costs(campaign.trials, "cpu_us_per_request")
 
-    cached = [start for start in campaign.starts if start.config["open_file_cache"] and start.counts]
-    plain = [start for start in cached if start.config["sendfile"]]
+    cached = [trial for trial in campaign.trials if trial.config["open_file_cache"] and trial.counts]
+    plain = [trial for trial in cached if trial.config["sendfile"]]
     assert plain
-    assert all(by_start[start.number].ratio == pytest.approx(1.3, rel=0.1) for start in plain)
-    controls = [start for start in campaign.starts if start.role is Role.CONTROL]
-    assert all(by_start[start.number].ratio == pytest.approx(1.0, rel=0.1) for start in controls)
+    assert all(by_trial[trial.number].ratio == pytest.approx(1.3, rel=0.1) for trial in plain)
+    controls = [trial for trial in campaign.trials if trial.role is Role.CONTROL]
+    assert all(by_trial[trial.number].ratio == pytest.approx(1.0, rel=0.1) for trial in controls)
 
 
 def test_each_host_is_held_against_its_own_default(study):
     campaign, _ = study
     metric, space = "cpu_us_per_request", campaign.setup.space
-    here = [replace(start, host="a") for start in campaign.starts]
+    here = [replace(trial, host="a") for trial in campaign.trials]
     dear = [
         replace(
-            start,
-            number=1000 + start.number,
+            trial,
+            number=1000 + trial.number,
             host="b",
             windows=tuple(
                 replace(each, counters={**each.counters, SERVER_CPU: 3 * each.counters[SERVER_CPU]})
-                for each in start.windows
+                for each in trial.windows
             ),
         )
-        for start in campaign.starts
+        for trial in campaign.trials
     ]
-    by_start = costs([*here, *dear], metric)
-    alone = costs(campaign.starts, metric)
+    by_trial = costs([*here, *dear], metric)
+    alone = costs(campaign.trials, metric)
 
-    assert len(by_start) == 2 * len(alone)
+    assert len(by_trial) == 2 * len(alone)
     for number, cost in alone.items():
-        assert by_start[number].log_ratio == pytest.approx(cost.log_ratio)
-        assert by_start[1000 + number].log_ratio == pytest.approx(cost.log_ratio)
+        assert by_trial[number].log_ratio == pytest.approx(cost.log_ratio)
+        assert by_trial[1000 + number].log_ratio == pytest.approx(cost.log_ratio)
     seen = observe_costs(space, [*here, *dear], metric)
     assert set(seen.moments.hosts) == {"a", "b"}
     assert seen.values[: len(seen.values) // 2] == pytest.approx(seen.values[len(seen.values) // 2 :])
@@ -121,7 +121,7 @@ def test_each_host_is_held_against_its_own_default(study):
 
 def test_nothing_is_said_of_costs_without_controls(study):
     campaign, _ = study
-    searched = [start for start in campaign.starts if start.role is Role.SEARCH]
+    searched = [trial for trial in campaign.trials if trial.role is Role.SEARCH]
 
     assert costs(searched, "cpu_us_per_request") == {}
 
@@ -167,7 +167,7 @@ def test_it_is_shown_and_printed(study):
 
     shown = summary_json(summary)
     assert [each["pick"] for each in shown["front"]] == list(range(1, len(summary.front) + 1))
-    assert {"goodput_ratio", "cpu_us_per_request_ratio", "changes", "starts"} <= shown["front"][0].keys()
+    assert {"goodput_ratio", "cpu_us_per_request_ratio", "changes", "trials"} <= shown["front"][0].keys()
 
     console = Console(width=200, file=io.StringIO())
     console.print(final_screen(summary))
@@ -192,7 +192,7 @@ def test_the_winner_is_a_choice_even_where_another_seems_to_beat_it(study):
     ranking = campaign.ranking()
     everything = {config_key(entry.config): entry.config for entry in ranking.entries}
     fronts = {
-        key: find_front(campaign.starts, ranking, campaign.default, "cpu_us_per_request", winner=config)
+        key: find_front(campaign.trials, ranking, campaign.default, "cpu_us_per_request", winner=config)
         for key, config in everything.items()
     }
 

@@ -1,4 +1,4 @@
-"""The joint posterior of a campaign, on starts whose truth is known."""
+"""The joint posterior of a campaign, on trials whose truth is known."""
 
 import math
 from dataclasses import replace
@@ -9,7 +9,7 @@ import pytest
 
 from tests.unit.simulated_study import small_space
 from tests.unit.simulation import TUNED, space_of, without_hints
-from tests.unit.statistics.made_starts import BASE, make_start
+from tests.unit.statistics.made_trials import BASE, make_trial
 from tuner.optimize.sparse import draw_sparse
 from tuner.records import Role, State
 from tuner.space import Hint
@@ -34,24 +34,24 @@ def worth(config):
 
 
 class Bench:
-    """Makes starts one after the other, with noise and a level that moves."""
+    """Makes trials one after the other, with noise and a level that moves."""
 
-    def __init__(self, seed=1, *, sigma_start=0.02, sigma_window=0.02, walk=0.0, level=lambda _: 0.0):
+    def __init__(self, seed=1, *, sigma_trial=0.02, sigma_window=0.02, walk=0.0, level=lambda _: 0.0):
         self.rng = Random(seed)  # noqa: S311 - no secret
-        self.sigma_start, self.sigma_window, self.walk, self.level = sigma_start, sigma_window, walk, level
+        self.sigma_trial, self.sigma_window, self.walk, self.level = sigma_trial, sigma_window, walk, level
         self.walked = 0.0
         self.levels = []
-        self.starts = []
+        self.trials = []
 
     def measure(self, config=DEFAULT, role=None, *, extra=0.0):
-        """Measure a start of two windows."""
-        number = len(self.starts)
+        """Measure a trial of two windows."""
+        number = len(self.trials)
         self.walked += self.rng.gauss(0, self.walk)
         self.levels.append(self.walked + self.level(number))
-        own = self.levels[-1] + worth(config) + extra + self.rng.gauss(0, self.sigma_start)
+        own = self.levels[-1] + worth(config) + extra + self.rng.gauss(0, self.sigma_trial)
         role = role or (Role.CONTROL if dict(config) == dict(DEFAULT) else Role.SEARCH)
         logs = [own + self.rng.gauss(0, self.sigma_window) for _ in range(2)]
-        self.starts.append(make_start(logs, number=number, at_s=SLOT_S * number, role=role, config=config))
+        self.trials.append(make_trial(logs, number=number, at_s=SLOT_S * number, role=role, config=config))
         return self
 
     def search(self, count, *, every=5):
@@ -69,31 +69,31 @@ class Bench:
         return self
 
     def fit(self):
-        return Posterior.fit(SPACE, self.starts)
+        return Posterior.fit(SPACE, self.trials)
 
     @property
     def tried(self):
-        return [start.config for start in self.starts if start.role is Role.SEARCH]
+        return [trial.config for trial in self.trials if trial.role is Role.SEARCH]
 
 
-def shifted(starts, by):
-    """Return starts whose every window is faster by so many log points, given by number."""
+def shifted(trials, by):
+    """Return trials whose every window is faster by so many log points, given by number."""
     return [
         replace(
-            start,
+            trial,
             windows=tuple(
-                replace(window, correct=round(window.correct * math.exp(by(start.number))))
-                for window in start.windows
+                replace(window, correct=round(window.correct * math.exp(by(trial.number))))
+                for window in trial.windows
             ),
         )
-        for start in starts
+        for trial in trials
     ]
 
 
 def test_a_host_that_is_faster_as_a_whole_gives_the_same_gains():
     bench = Bench().controls(4).search(15)
     here = bench.fit().gains(bench.tried)
-    there = Posterior.fit(SPACE, shifted(bench.starts, lambda _: 0.7)).gains(bench.tried)
+    there = Posterior.fit(SPACE, shifted(bench.trials, lambda _: 0.7)).gains(bench.tried)
 
     assert there[0] == pytest.approx(here[0], abs=1e-4)
     assert there[1].diagonal() == pytest.approx(here[1].diagonal(), rel=0.01, abs=1e-7)
@@ -101,10 +101,10 @@ def test_a_host_that_is_faster_as_a_whole_gives_the_same_gains():
 
 def test_a_host_that_slows_down_steadily_gives_the_same_gains():
     """By 15 % in all; averages of candidates and controls would carry that along."""
-    bench = Bench(sigma_start=0.005, sigma_window=0.005).controls(4).search(20, every=4)
+    bench = Bench(sigma_trial=0.005, sigma_window=0.005).controls(4).search(20, every=4)
     here, _ = bench.fit().gains(bench.tried)
-    slope = 0.15 / len(bench.starts)
-    there, _ = Posterior.fit(SPACE, shifted(bench.starts, lambda n: -slope * n)).gains(bench.tried)
+    slope = 0.15 / len(bench.trials)
+    there, _ = Posterior.fit(SPACE, shifted(bench.trials, lambda n: -slope * n)).gains(bench.tried)
 
     assert there == pytest.approx(here, abs=0.025)
 
@@ -112,18 +112,18 @@ def test_a_host_that_slows_down_steadily_gives_the_same_gains():
 def test_candidates_help_the_controls_to_track_a_host_that_drifts():
     by_controls, by_all = [], []
     for seed in range(8):
-        bench = Bench(seed, sigma_start=0.01, sigma_window=0.01, walk=0.03).controls(4)
+        bench = Bench(seed, sigma_trial=0.01, sigma_window=0.01, walk=0.03).controls(4)
         for _ in range(3):
             for config in (CACHED, EAGER, COPIED) * 3:
                 bench.measure(config, Role.REPEAT)
             bench.measure()
         posterior = bench.fit()
-        controls = [start for start in bench.starts if start.role is Role.CONTROL]
+        controls = [trial for trial in bench.trials if trial.role is Role.CONTROL]
         alone = ControlLevel.fit(controls, posterior.seen.noise)
-        for start, level in zip(bench.starts, bench.levels, strict=True):
-            if start.role is Role.REPEAT:
-                by_controls.append(alone.at(start.started_s)[0] - BASE - level)
-                by_all.append(posterior.level(start.started_s)[0] - BASE - level)
+        for trial, level in zip(bench.trials, bench.levels, strict=True):
+            if trial.role is Role.REPEAT:
+                by_controls.append(alone.at(trial.started_s)[0] - BASE - level)
+                by_all.append(posterior.level(trial.started_s)[0] - BASE - level)
 
     assert np.std(by_all) < 0.8 * np.std(by_controls)
 
@@ -132,7 +132,7 @@ def test_the_intervals_of_gains_hold_as_often_as_they_say():
     held = []
     for seed in range(30):
         rng = Random(seed)  # noqa: S311 - no secret
-        noise = {"sigma_start": rng.uniform(0.01, 0.06), "sigma_window": rng.uniform(0.01, 0.06)}
+        noise = {"sigma_trial": rng.uniform(0.01, 0.06), "sigma_window": rng.uniform(0.01, 0.06)}
         bench = Bench(seed, **noise, walk=rng.uniform(0, 0.01)).controls(4).search(16)
         means, covariances = bench.fit().gains(bench.tried)
         true = np.array([worth(config) for config in bench.tried])
@@ -170,7 +170,7 @@ def test_what_is_alike_is_known_from_its_neighbours():
 
 
 @pytest.mark.parametrize("stalled", [-0.8, -3.0])
-def test_one_stalled_start_among_repeats_hardly_moves_the_gain(stalled):
+def test_one_stalled_trial_among_repeats_hardly_moves_the_gain(stalled):
     bench = Bench().controls(5).search(6)
     for _ in range(4):
         bench.measure(CACHED, Role.REPEAT)
@@ -200,9 +200,9 @@ def test_a_parameter_that_is_off_does_not_matter():
     space = small_space()
     off = space.encode(space.default()) | {"sendfile": False}
     one, other = (space.decode(off | {"tcp_nopush": is_on}) for is_on in (True, False))
-    controls = [make_start(0.01 * n, number=n, at_s=10.0 * n, config=space.default()) for n in range(4)]
+    controls = [make_trial(0.01 * n, number=n, at_s=10.0 * n, config=space.default()) for n in range(4)]
     tried = [
-        make_start(0.2, number=10 + n, at_s=50.0 + 10 * n, role=Role.SEARCH, config=one) for n in range(3)
+        make_trial(0.2, number=10 + n, at_s=50.0 + 10 * n, role=Role.SEARCH, config=one) for n in range(3)
     ]
     posterior = Posterior.fit(space, [*controls, *tried])
 
@@ -219,33 +219,33 @@ def test_the_confirmation_and_what_was_spoiled_are_never_learned_from():
     before = bench.fit().gain(CACHED)
     bench.measure(CACHED, Role.CONFIRM, extra=0.5).measure(CACHED, Role.LATENCY, extra=-2)
     bench.measure(CACHED, extra=1.0)
-    bench.starts[-1] = replace(bench.starts[-1], state=State.INVALID)
+    bench.trials[-1] = replace(bench.trials[-1], state=State.INVALID)
 
     assert bench.fit().gain(CACHED) == before
 
 
 def test_before_the_default_was_measured_nothing_is_known():
     assert Posterior.fit(SPACE, []) is None
-    assert Posterior.fit(SPACE, [make_start(0.1, role=Role.SEARCH, config=CACHED)]) is None
+    assert Posterior.fit(SPACE, [make_trial(0.1, role=Role.SEARCH, config=CACHED)]) is None
 
 
-def test_after_one_start_any_gain_is_possible_and_none_expected():
+def test_after_one_trial_any_gain_is_possible_and_none_expected():
     posterior = Bench().controls(1).fit()
     gain = posterior.gain(CACHED)
 
     assert gain.log_ratio == pytest.approx(0.0, abs=1e-6)
     assert 0 < gain.variance < math.inf
-    assert posterior.worth_of_a_start([CACHED, EAGER], at_s=10.0, windows=2).shape == (2,)
+    assert posterior.worth_of_a_trial([CACHED, EAGER], at_s=10.0, windows=2).shape == (2,)
 
 
-def test_a_start_of_what_is_hardly_known_tells_more_than_one_of_what_is_known_well():
+def test_a_trial_of_what_is_hardly_known_tells_more_than_one_of_what_is_known_well():
     bench = Bench().controls(4).search(8).measure(EAGER)
     for _ in range(6):
         bench.measure(CACHED, Role.REPEAT)
     rival = SPACE.complete({"open_file_cache": 3000, "multi_accept": True})
     bench.measure(rival)
 
-    worth_of = bench.fit().worth_of_a_start([CACHED, rival, COPIED], at_s=SLOT_S * 40, windows=2)
+    worth_of = bench.fit().worth_of_a_trial([CACHED, rival, COPIED], at_s=SLOT_S * 40, windows=2)
 
     assert worth_of.argmax() == 1
     assert (worth_of >= -1e-9).all()
@@ -263,7 +263,7 @@ class TestHints:
     )
 
     def gain(self, bench, config, *, asks_experts=True):
-        return Posterior.fit(self.HINTED, bench.starts, asks_experts=asks_experts).gain(config)
+        return Posterior.fit(self.HINTED, bench.trials, asks_experts=asks_experts).gain(config)
 
     def test_what_was_not_tried_is_worth_what_is_expected_of_it(self):
         bench = Bench(3).controls(6)
@@ -274,18 +274,18 @@ class TestHints:
         assert self.gain(bench, DEFAULT).log_ratio == 0.0
 
     def test_what_was_measured_often_is_worth_what_was_seen(self):
-        bench = Bench(3, sigma_start=0.005, sigma_window=0.005).controls(6)
+        bench = Bench(3, sigma_trial=0.005, sigma_window=0.005).controls(6)
         for _ in range(10):
             bench.measure(EAGER, Role.SEARCH).measure()
 
         assert self.gain(bench, EAGER).log_ratio == pytest.approx(worth(EAGER), abs=0.008)
 
-    def test_the_level_and_what_starts_show_are_as_without_hints(self):
+    def test_the_level_and_what_trials_show_are_as_without_hints(self):
         bench = Bench(5).controls(4).search(8)
         with_hints, without = (
-            Posterior.fit(self.HINTED, bench.starts, asks_experts=each) for each in (True, False)
+            Posterior.fit(self.HINTED, bench.trials, asks_experts=each) for each in (True, False)
         )
-        at_s = bench.starts[-1].started_s
+        at_s = bench.trials[-1].started_s
 
         assert with_hints.level(at_s)[0] == pytest.approx(without.level(at_s)[0], abs=0.02)
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tests.unit.statistics.made_starts import BASE, BASE_RPS, make_window
+from tests.unit.statistics.made_trials import BASE, BASE_RPS, make_window
 from tuner.statistics.control_level import Speedup
 from tuner.statistics.noise import Noise
 from tuner.statistics.pruning import gate_zero, should_prune
@@ -24,7 +24,7 @@ def judge(logs, **changed):
     return should_prune(windows, **asked)
 
 
-def test_a_start_far_behind_the_incumbent_ends_after_two_windows():
+def test_a_trial_far_behind_the_incumbent_ends_after_two_windows():
     assert judge([0.0, 0.0]).prune
 
 
@@ -34,11 +34,11 @@ def test_z_is_the_deficit_in_standard_deviations_of_everything_that_is_uncertain
     assert verdict.z == pytest.approx(0.19 / math.sqrt(0.03**2 / 2 + 0.02**2 + 0.0001 + 0.0004))
 
 
-def test_a_start_as_good_as_the_incumbent_goes_on():
+def test_a_trial_as_good_as_the_incumbent_goes_on():
     assert not judge([0.2, 0.19]).prune
 
 
-def test_a_start_that_leads_goes_on():
+def test_a_trial_that_leads_goes_on():
     verdict = judge([0.4, 0.4])
 
     assert not verdict.prune
@@ -75,11 +75,11 @@ def test_more_looks_take_a_clearer_deficit():
     assert not judge(logs, max_windows=12).prune
 
 
-def test_the_noise_between_starts_protects_a_start_that_began_badly():
+def test_the_noise_between_trials_protects_a_trial_that_began_badly():
     logs = [0.1, 0.1]
 
-    assert judge(logs, noise=replace(Noise.PRIOR, sigma_start=0.0)).prune
-    assert not judge(logs, noise=replace(Noise.PRIOR, sigma_start=0.05)).prune
+    assert judge(logs, noise=replace(Noise.PRIOR, sigma_trial=0.0)).prune
+    assert not judge(logs, noise=replace(Noise.PRIOR, sigma_trial=0.05)).prune
 
 
 def test_gate_zero_names_failures():
@@ -105,19 +105,19 @@ STUDIES = 1500
 
 
 def false_prunings(first_look, max_windows, *, deficit=0.0, seed=5):
-    """Return how often a start is pruned that is as good as the incumbent, but for a deficit.
+    """Return how often a trial is pruned that is as good as the incumbent, but for a deficit.
 
-    Incumbent, level, starts and windows scatter as the rule is told; the noise itself is known with twenty
+    Incumbent, level, trials and windows scatter as the rule is told; the noise itself is known with twenty
     degrees of freedom.
     """
     rng = np.random.default_rng(seed)
-    sigma_start, sigma_window, level_sd, incumbent_sd = 0.03, 0.05, 0.01, 0.02
+    sigma_trial, sigma_window, level_sd, incumbent_sd = 0.03, 0.05, 0.01, 0.02
     pruned = 0
     for _ in range(STUDIES):
         known = np.sqrt(rng.chisquare(20, 2) / 20)
-        noise = replace(Noise.PRIOR, sigma_start=sigma_start * known[0], sigma_window=sigma_window * known[1])
+        noise = replace(Noise.PRIOR, sigma_trial=sigma_trial * known[0], sigma_window=sigma_window * known[1])
         level, best = BASE + level_sd * rng.standard_normal(), 0.2 + incumbent_sd * rng.standard_normal()
-        own = 0.2 - deficit + sigma_start * rng.standard_normal()
+        own = 0.2 - deficit + sigma_trial * rng.standard_normal()
         windows = [make_window(own + sigma_window * each) for each in rng.standard_normal(max_windows)]
         pruned += any(
             should_prune(
@@ -131,12 +131,12 @@ def false_prunings(first_look, max_windows, *, deficit=0.0, seed=5):
 
 
 @pytest.mark.parametrize(("first_look", "max_windows"), [(1, 2), (2, 3), (2, 6), (2, 12)])
-def test_a_start_as_good_as_the_incumbent_is_lost_once_in_forty_at_most_over_all_looks(
+def test_a_trial_as_good_as_the_incumbent_is_lost_once_in_forty_at_most_over_all_looks(
     first_look, max_windows
 ):
     """Half of what is promised: the other half is for a level and an incumbent that are estimates."""
     assert 0.001 < false_prunings(first_look, max_windows) <= 0.025
 
 
-def test_a_start_that_is_a_third_worse_is_nearly_always_ended():
+def test_a_trial_that_is_a_third_worse_is_nearly_always_ended():
     assert false_prunings(1, 2, deficit=0.4) > 0.99

@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tests.unit.starts import DEFAULT, config_of, control, start
+from tests.unit.trials import DEFAULT, config_of, control, trial
 from tuner.records import Metric, measured_by
 from tuner.statistics.feasibility import GOODPUT_RPS, MAY_SHIP_AS_BEFORE, SERVES_AS_MUCH, Feasibility
 from tuner.study.objective import Constraint
@@ -20,19 +20,19 @@ PAIRS = 8
 
 def pairs_of(rng, ratio, *, sigma=0.01, drift=0.0, pairs=PAIRS, windows=3):
     """Draw pairs of default and configuration on a host that grows slower by a share in all."""
-    starts = []
+    trials = []
     for number in range(2 * pairs):
         level = RPS * math.exp(-drift * number / (2 * pairs))
         rates = level * np.exp(sigma * rng.standard_normal(windows))
         if number % 2:
-            starts.append(start(number, *(ratio * rates), config=CHEAP))
+            trials.append(trial(number, *(ratio * rates), config=CHEAP))
         else:
-            starts.append(control(number, *rates))
-    return starts
+            trials.append(control(number, *rates))
+    return trials
 
 
-def by_cost(starts, *constraints):
-    return Feasibility([measured_by(each, Metric.PER_CPU) for each in starts], constraints, DEFAULT)
+def by_cost(trials, *constraints):
+    return Feasibility([measured_by(each, Metric.PER_CPU) for each in trials], constraints, DEFAULT)
 
 
 @pytest.mark.parametrize(
@@ -92,20 +92,20 @@ def test_what_nobody_measured_may_serve_as_much_or_less():
 
     assert known.probability(unknown) == pytest.approx(0.5 * known.probability(DEFAULT), rel=0.2)
     assert not known.may_ship(unknown)
-    assert by_cost([start(1, RPS, config=CHEAP)]).probability(CHEAP) > 0
+    assert by_cost([trial(1, RPS, config=CHEAP)]).probability(CHEAP) > 0
 
 
 def test_a_bound_by_number_is_no_looser_for_it():
     """Nearly 1 of 1,000 fail: not shown to be below that, by whatever metric."""
     rng = np.random.default_rng(9)
-    starts = [
+    trials = [
         replace(
             each, windows=tuple(replace(w, failures=replace(w.failures, status=15)) for w in each.windows)
         )
         for each in pairs_of(rng, 1.0)
     ]
 
-    assert 0.6 < by_cost(starts, FEW_FAILURES).assess(CHEAP)[1].probability < 0.9
-    assert not Feasibility(starts, (FEW_FAILURES,), DEFAULT).may_ship(CHEAP)
-    assert not by_cost(starts, FEW_FAILURES).may_ship(CHEAP)
-    assert by_cost(starts, NO_MORE_FAILURES).may_ship(CHEAP)
+    assert 0.6 < by_cost(trials, FEW_FAILURES).assess(CHEAP)[1].probability < 0.9
+    assert not Feasibility(trials, (FEW_FAILURES,), DEFAULT).may_ship(CHEAP)
+    assert not by_cost(trials, FEW_FAILURES).may_ship(CHEAP)
+    assert by_cost(trials, NO_MORE_FAILURES).may_ship(CHEAP)

@@ -45,7 +45,7 @@ def test_intervals_hold_the_truth_as_often_as_they_say(truth):
     assert 0.88 <= np.mean(held) <= 1
 
 
-def test_a_single_stalled_start_does_not_move_the_curve():
+def test_a_single_stalled_trial_does_not_move_the_curve():
     cells = cells_of(PEAK, noise=0.01)
     stalled = [Cell(block=cells[5].block, arm=5, log=cells[5].log - 1.0), *cells[:5], *cells[6:]]
 

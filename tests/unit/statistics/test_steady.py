@@ -2,7 +2,7 @@ from random import Random
 
 import pytest
 
-from tests.unit.statistics.made_starts import make_window
+from tests.unit.statistics.made_trials import make_window
 from tuner.statistics.steady import declines, is_steady
 
 

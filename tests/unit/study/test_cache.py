@@ -4,7 +4,7 @@ import pytest
 
 from tuner.study.cache import FOLDER, keep, look_up, make_key
 
-KEY = make_key(b"starts", b"study file")
+KEY = make_key(b"trials", b"study file")
 NAME = "explanation.json"
 
 
@@ -19,8 +19,8 @@ def test_what_was_kept_is_found_until_something_it_depends_on_changes(folder):
     keep(folder, NAME, KEY, b"what\nwas found")
 
     assert look_up(folder, NAME, KEY) == b"what\nwas found"
-    assert look_up(folder, NAME, make_key(b"starts", b"another file")) is None
-    assert look_up(folder, NAME, make_key(b"start", b"sstudy file")) is None
+    assert look_up(folder, NAME, make_key(b"trials", b"another file")) is None
+    assert look_up(folder, NAME, make_key(b"trial", b"sstudy file")) is None
     assert look_up(folder, "another", KEY) is None
 
 

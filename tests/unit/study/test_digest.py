@@ -30,13 +30,13 @@ def storage(settings):
 def test_reading_a_study_does_not_change_its_key(settings):
     before = make_study_key(settings)
 
-    open_storage(settings.storage_url, settings.name, create=False).starts()
+    open_storage(settings.storage_url, settings.name, create=False).trials()
 
     assert before is not None
     assert make_study_key(load_study(settings.path)) == before
 
 
-def test_every_fact_and_every_start_changes_it(settings, storage):
+def test_every_fact_and_every_trial_changes_it(settings, storage):
     seen = [make_study_key(settings)]
     storage.remember(PRESET, "quick")
     seen.append(make_study_key(settings))

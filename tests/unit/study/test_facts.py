@@ -1,4 +1,4 @@
-"""What a storage keeps beside the starts: typed, and readable whoever wrote it."""
+"""What a storage keeps beside the trials: typed, and readable whoever wrote it."""
 
 import json
 from pathlib import Path
@@ -65,15 +65,15 @@ def test_a_study_of_an_earlier_tuner_is_read(old):
     assert old.recall(facts.FIXED_RATE).rate_rps == FIRST_FORMAT["latency"]["rate_rps"]
     assert old.recall(facts.VERDICT) == "confirmed"
     assert all(old.recall(fact) is None for fact in LATER)
-    assert read_other_loads(old, old.starts(), WINNER) == ()
+    assert read_other_loads(old, old.trials(), WINNER) == ()
 
 
 def test_the_claims_of_an_earlier_tuners_study_stay_what_they_were(old):
-    starts = old.starts()
-    default = starts[0].config
+    trials = old.trials()
+    default = trials[0].config
 
-    gain = read_gain(old, starts, default, ())
-    latency = read_latency(old, starts, default)
+    gain = read_gain(old, trials, default, ())
+    latency = read_latency(old, trials, default)
 
     assert {key: getattr(gain, key) for key in FIRST_FORMAT["gain"]} == FIRST_FORMAT["gain"]
     assert (latency.ratio.ratio, latency.pairs) == (FIRST_FORMAT["latency"]["ratio"], 2)
@@ -117,14 +117,14 @@ def test_what_the_search_of_many_workers_tries_next_is_read_back(old):
     assert old.recall(facts.PLANNED) == plan
 
 
-def test_what_counts_of_several_loads_is_read_back_and_is_what_starts_are_read_by(old):
+def test_what_counts_of_several_loads_is_read_back_and_is_what_trials_are_read_by(old):
     blend = Blend(across=Across.WORST, weights={"a": 0.5, "b": 0.5}, levels={"a": 9.2, "b": 4.6})
     assert old.blend is None
 
     old.remember(facts.BLEND, blend)
 
     assert old.recall(facts.BLEND) == old.blend == blend
-    assert all(window.blend == blend for start in old.starts() for window in start.windows)
+    assert all(window.blend == blend for trial in old.trials() for window in trial.windows)
 
 
 def test_what_candidates_met_is_read_back_as_it_was_planned(old):
@@ -144,16 +144,16 @@ def test_a_study_of_an_earlier_tuner_maximizes_goodput(old):
     assert old.metric is Metric.GOODPUT
 
 
-def test_what_a_study_maximizes_is_what_its_starts_are_read_by(old, url):
-    of_goodput = [start.log_value for start in old.starts()]
+def test_what_a_study_maximizes_is_what_its_trials_are_read_by(old, url):
+    of_goodput = [trial.log_value for trial in old.trials()]
     old.remember(facts.METRIC, Metric.PER_CPU)
 
     again = open_storage(url, "old", create=False)
 
     assert again.metric is Metric.PER_CPU
     assert again.recall(facts.METRIC) is Metric.PER_CPU
-    assert {window.metric for start in again.starts() for window in start.windows} == {Metric.PER_CPU}
-    assert [start.log_goodput for start in again.starts()] == of_goodput
+    assert {window.metric for trial in again.trials() for window in trial.windows} == {Metric.PER_CPU}
+    assert [trial.log_goodput for trial in again.trials()] == of_goodput
 
 
 def test_a_study_that_goes_on_has_the_format_of_what_is_written_from_now_on(old, url):

@@ -352,7 +352,7 @@ def test_a_study_belongs_to_its_definition_and_not_to_its_budget(study):
         "budget: {warmup_s: 3}\n",
     ],
 )
-def test_whatever_makes_two_starts_incomparable_is_another_definition(study, more):
+def test_whatever_makes_two_trials_incomparable_is_another_definition(study, more):
     space = space_of("sendfile")
 
     assert study(more).definition(space) != study().definition(space)

@@ -3,7 +3,7 @@ import re
 
 import pytest
 
-from tests.unit.starts import DEFAULT, failed, start, window
+from tests.unit.trials import DEFAULT, failed, trial, window
 from tuner.errors import UsageError
 from tuner.measure.rounds import join
 from tuner.records import State
@@ -23,7 +23,7 @@ WHERE = "study.yaml:9: constraints[0]"
 
 
 def with_windows(*windows, **given):
-    return start(0, windows=windows, **given)
+    return trial(0, windows=windows, **given)
 
 
 @pytest.mark.parametrize(
@@ -177,7 +177,7 @@ def test_a_response_time_may_be_a_little_above_the_defaults():
     assert relative.slack(with_windows(window(p99_ms=21.1)), controls) > 0
 
 
-def test_failures_are_counted_over_all_windows_of_a_start():
+def test_failures_are_counted_over_all_windows_of_a_trial():
     assert failure_rate(with_windows(window(980), window(1000, failed=20))) == 0.01
 
 
@@ -188,12 +188,12 @@ def test_failures_in_a_window_that_the_environment_spoiled_are_not_the_configura
     assert FEW_FAILURES.slack(begun, ()) <= 0
 
 
-def test_a_start_in_which_nothing_was_answered_fails_completely():
+def test_a_trial_in_which_nothing_was_answered_fails_completely():
     assert failure_rate(with_windows(window(0))) == 1.0
     assert FEW_FAILURES.slack(with_windows(window(0)), ()) == 3.0
 
 
-def test_the_latency_of_a_start_comes_from_the_added_histograms():
+def test_the_latency_of_a_trial_comes_from_the_added_histograms():
     quick = window(1000, p99_ms=1.0, histogram={1.0: 1000})
     slow = window(1000, p99_ms=9.0, histogram={1.0: 985, 9.0: 15})
 
@@ -206,37 +206,37 @@ def test_without_histograms_the_slowest_window_speaks():
     assert QUICK.slack(begun, ()) == pytest.approx(math.log10(9 / 5))
 
 
-def test_a_start_without_response_times_breaks_no_bound_on_them():
+def test_a_trial_without_response_times_breaks_no_bound_on_them():
     assert QUICK.slack(with_windows(window()), ()) <= 0
 
 
-def test_a_failed_start_breaks_only_the_bound_that_it_must_start():
+def test_a_failed_trial_breaks_only_the_bound_that_it_must_start():
     found = slacks(failed(0, config=DEFAULT), (FEW_FAILURES, QUICK), ())
 
     assert found == {STARTED: 1.0, "failure_rate <= 0.001": 0.0, "latency_p99_ms <= 5": 0.0}
 
 
-def test_a_start_that_fails_after_its_first_window_breaks_the_same_bound():
+def test_a_trial_that_fails_after_its_first_window_breaks_the_same_bound():
     begun = with_windows(window(1000), state=State.FAILED)
 
     assert slacks(begun, (FEW_FAILURES,), ()) == {STARTED: 1.0, "failure_rate <= 0.001": 0.0}
 
 
 @pytest.mark.parametrize("state", [State.COMPLETE, State.PRUNED])
-def test_a_measured_start_has_the_slack_of_every_bound(state):
+def test_a_measured_trial_has_the_slack_of_every_bound(state):
     found = slacks(with_windows(window(900, failed=100), state=state), (FEW_FAILURES,), ())
 
     assert found == {STARTED: -1.0, "failure_rate <= 0.001": pytest.approx(2.0)}
 
 
-def test_without_any_bounds_every_measured_start_is_feasible():
+def test_without_any_bounds_every_measured_trial_is_feasible():
     assert slacks(with_windows(window(1, failed=999)), (), ()) == {STARTED: -1.0}
 
 
 def test_a_bound_is_broken_that_is_broken_under_one_of_several_loads():
     bound = parse_constraint("failure_rate <= 0.01", "here")
     fine, failing = window(1_000_000), window(900, failed=100)
-    made = start(1, windows=(join({"many": fine, "few": failing}),))
+    made = trial(1, windows=(join({"many": fine, "few": failing}),))
 
     told = slacks(made, (bound,), ())
 

@@ -54,20 +54,20 @@ def windows(count=2, **changes):
 
 
 def make(storage, *, state=State.COMPLETE, opening=OPENING, failure=None, log_ratio=0.1, count=2, **changes):
-    """Make a start with some windows, from its beginning to its end."""
-    start = begin(storage, opening)
+    """Make a trial with some windows, from its beginning to its end."""
+    trial = begin(storage, opening)
     for window in windows(count, **changes):
-        start = storage.keep_window(start, window)
-    start = replace(start, state=state, failure=failure, timing=TIMING)
-    storage.end(start, log_ratio=log_ratio, slacks=slacks(start, FEW_FAILURES, ()))
-    return start
+        trial = storage.keep_window(trial, window)
+    trial = replace(trial, state=state, failure=failure, timing=TIMING)
+    storage.end(trial, log_ratio=log_ratio, slacks=slacks(trial, FEW_FAILURES, ()))
+    return trial
 
 
-def trials(url):
+def read_stored(url):
     return optuna.load_study(study_name="study", storage=url).trials
 
 
-def test_every_start_is_read_back_as_it_was_written(storage, url):
+def test_every_trial_is_read_back_as_it_was_written(storage, url):
     made = [
         make(storage, opening=Opening(role=Role.CONTROL, config=DEFAULT, arm="default")),
         make(storage),
@@ -77,62 +77,62 @@ def test_every_start_is_read_back_as_it_was_written(storage, url):
         make(storage, opening=Opening(role=Role.CONFIRM, config=DEFAULT, arm="winner", block=3)),
     ]
 
-    assert storage.starts() == tuple(made)
-    assert open_storage(url, "study", create=False).starts() == tuple(made)
-    assert [start.number for start in made] == list(range(6))
+    assert storage.trials() == tuple(made)
+    assert open_storage(url, "study", create=False).trials() == tuple(made)
+    assert [trial.number for trial in made] == list(range(6))
 
 
-def test_a_window_is_read_back_before_its_start_has_ended(storage, url):
-    start = begin(storage)
+def test_a_window_is_read_back_before_its_trial_has_ended(storage, url):
+    trial = begin(storage)
     first, second = windows()
-    kept = storage.keep_window(start, first)
+    kept = storage.keep_window(trial, first)
 
     reading = open_storage(url, "study", create=False)
 
-    assert reading.starts() == (kept,)
-    assert reading.starts()[0].state is State.RUNNING
+    assert reading.trials() == (kept,)
+    assert reading.trials()[0].state is State.RUNNING
     both = storage.keep_window(kept, second)
-    assert reading.starts() == (both,)
+    assert reading.trials() == (both,)
 
 
-def test_the_point_of_a_start_is_kept_and_one_without_has_none(storage, url):
+def test_the_point_of_a_trial_is_kept_and_one_without_has_none(storage, url):
     point = SPACE.encode(SPACE.complete({"sendfile": False, "worker_connections": 5000}))
     make(storage, opening=Opening(role=Role.CONTROL, config=DEFAULT))
     make(storage, opening=Opening(role=Role.SEARCH, config=SPACE.decode(point), point=point))
 
-    assert [trial.params for trial in trials(url)] == [{}, dict(point)]
+    assert [stored.params for stored in read_stored(url)] == [{}, dict(point)]
 
 
-def test_a_failed_start_is_told_as_complete_and_infeasible(storage, url):
+def test_a_failed_trial_is_told_as_complete_and_infeasible(storage, url):
     make(storage, state=State.FAILED, failure=Failure(kind="stalled", reason="x"), log_ratio=None)
 
-    (trial,) = trials(url)
+    (stored,) = read_stored(url)
 
-    assert trial.state is TrialState.COMPLETE
-    assert trial.value == FAILED_VALUE
-    assert any(slack > 0 for slack in trial.constraints.values())
+    assert stored.state is TrialState.COMPLETE
+    assert stored.value == FAILED_VALUE
+    assert any(slack > 0 for slack in stored.constraints.values())
 
 
-def test_an_invalid_start_is_told_as_failed(storage, url):
+def test_an_invalid_trial_is_told_as_failed(storage, url):
     make(storage, state=State.INVALID, failure=Failure(kind="environment", reason="x"))
 
-    assert trials(url)[0].state is TrialState.FAIL
+    assert read_stored(url)[0].state is TrialState.FAIL
 
 
-def test_a_pruned_start_is_told_as_complete_with_its_value(storage, url):
+def test_a_pruned_trial_is_told_as_complete_with_its_value(storage, url):
     make(storage, state=State.PRUNED, failure=Failure(kind="pruned", reason="x"), log_ratio=-0.3)
 
-    (trial,) = trials(url)
+    (stored,) = read_stored(url)
 
-    assert trial.state is TrialState.COMPLETE
-    assert trial.value == -0.3
-    assert all(slack <= 0 for slack in trial.constraints.values())
+    assert stored.state is TrialState.COMPLETE
+    assert stored.value == -0.3
+    assert all(slack <= 0 for slack in stored.constraints.values())
 
 
-def test_a_start_that_fails_too_many_requests_is_told_as_infeasible(storage, url):
+def test_a_trial_that_fails_too_many_requests_is_told_as_infeasible(storage, url):
     make(storage, failures=Failures(status=100))
 
-    assert trials(url)[0].constraints["failure_rate <= 0.001"] > 0
+    assert read_stored(url)[0].constraints["failure_rate <= 0.001"] > 0
 
 
 def test_every_complete_trial_has_the_same_constraints(storage, url):
@@ -141,50 +141,50 @@ def test_every_complete_trial_has_the_same_constraints(storage, url):
     make(storage)
     settle_one(storage, kept=2)
 
-    named = [set(trial.constraints) for trial in trials(url)]
+    named = [set(stored.constraints) for stored in read_stored(url)]
     assert named == [{"started", "failure_rate <= 0.001"}] * 4
 
 
 def settle_one(storage, *, kept):
-    start = begin(storage)
+    trial = begin(storage)
     for window in windows(kept):
-        start = storage.keep_window(start, window)
-    return storage.settle(start, least_windows=2, constraints=FEW_FAILURES, controls=())
+        trial = storage.keep_window(trial, window)
+    return storage.settle(trial, least_windows=2, constraints=FEW_FAILURES, controls=())
 
 
 @pytest.mark.parametrize(("kept", "state"), [(0, State.INVALID), (1, State.INVALID), (2, State.COMPLETE)])
-def test_a_cut_off_start_is_invalid_unless_all_its_windows_are_there(storage, kept, state):
+def test_a_cut_off_trial_is_invalid_unless_all_its_windows_are_there(storage, kept, state):
     settled = settle_one(storage, kept=kept)
 
     assert settled.state is state
-    assert storage.starts() == (settled,)
+    assert storage.trials() == (settled,)
     assert len(settled.windows) == kept
 
 
-def test_a_window_that_the_environment_spoiled_does_not_make_a_cut_off_start_whole(storage):
+def test_a_window_that_the_environment_spoiled_does_not_make_a_cut_off_trial_whole(storage):
     spoiled = SimulatedHost(is_spoiled=lambda _: True).window(DEFAULT, 0.0, 1.0)
-    start = begin(storage)
+    trial = begin(storage)
     for window in (*windows(1), spoiled):
-        start = storage.keep_window(start, window)
+        trial = storage.keep_window(trial, window)
 
-    settled = storage.settle(start, least_windows=2, constraints=FEW_FAILURES, controls=())
+    settled = storage.settle(trial, least_windows=2, constraints=FEW_FAILURES, controls=())
 
     assert settled.state is State.INVALID
 
 
-def test_a_start_that_was_cut_off_while_it_ended_is_still_running(storage, url):
+def test_a_trial_that_was_cut_off_while_it_ended_is_still_running(storage, url):
     """Its end is two writes, and between them nobody has told Optuna yet."""
-    start = begin(storage)
+    trial = begin(storage)
     for window in windows():
-        start = storage.keep_window(start, window)
-    end_without_state(storage, replace(start, state=State.COMPLETE))
+        trial = storage.keep_window(trial, window)
+    end_without_state(storage, replace(trial, state=State.COMPLETE))
 
-    assert storage.starts()[0].state is State.RUNNING
-    storage.settle(storage.starts()[0], least_windows=2, constraints=FEW_FAILURES, controls=())
-    assert trials(url)[0].state is TrialState.COMPLETE
+    assert storage.trials()[0].state is State.RUNNING
+    storage.settle(storage.trials()[0], least_windows=2, constraints=FEW_FAILURES, controls=())
+    assert read_stored(url)[0].state is TrialState.COMPLETE
 
 
-def end_without_state(storage, start):
+def end_without_state(storage, trial):
     class Cut(Exception):
         pass
 
@@ -194,22 +194,22 @@ def end_without_state(storage, start):
     before = storage._storage.set_trial_state_values
     storage._storage.set_trial_state_values = cut
     with pytest.raises(Cut):
-        storage.end(start, log_ratio=0.0, slacks=slacks(start, FEW_FAILURES, ()))
+        storage.end(trial, log_ratio=0.0, slacks=slacks(trial, FEW_FAILURES, ()))
     storage._storage.set_trial_state_values = before
 
 
-def test_a_start_that_was_cut_off_is_settled_by_the_windows_that_it_has(url):
+def test_a_trial_that_was_cut_off_is_settled_by_the_windows_that_it_has(url):
     one, other = open_storage(url, "study"), open_storage(url, "study")
-    start = begin(one)
+    trial = begin(one)
     for window in windows(2):
-        start = one.keep_window(start, window)
-    (seen,) = other.starts()
+        trial = one.keep_window(trial, window)
+    (seen,) = other.trials()
 
     settled = other.settle(seen, least_windows=2, constraints=(), controls=())
 
     assert settled.state is State.COMPLETE
     assert len(settled.windows) == 2
-    assert other.starts() == (settled,)
+    assert other.trials() == (settled,)
 
 
 def test_what_is_made_is_known_without_being_read_again(url):
@@ -221,7 +221,7 @@ def test_what_is_made_is_known_without_being_read_again(url):
     storage.end(replace(first, state=State.INVALID), log_ratio=None, slacks={})
 
     assert storage.known.running == []
-    assert [start.number for start in storage.known.ended] == [first.number, second.number]
+    assert [trial.number for trial in storage.known.ended] == [first.number, second.number]
 
 
 def test_another_host_is_admitted_where_it_is_alike(storage):
@@ -292,9 +292,9 @@ def test_a_study_in_which_nothing_was_measured_may_be_put_right(storage, url):
     assert storage.recall(facts.FINGERPRINT).host == "web2"
     assert storage.recall(facts.DEFINITION) == CHANGED
     assert storage.recall(facts.PRESET) is None
-    assert storage.starts() == ()
+    assert storage.trials() == ()
     make(storage)
-    assert [start.number for start in open_storage(url, "study").starts()] == [0]
+    assert [trial.number for trial in open_storage(url, "study").trials()] == [0]
 
 
 def test_bounds_may_be_changed_while_only_the_default_was_measured(storage, url):
@@ -306,7 +306,7 @@ def test_bounds_may_be_changed_while_only_the_default_was_measured(storage, url)
     open_storage(url, "study").claim(FINGERPRINT, definition=relative)
 
     assert storage.recall(facts.DEFINITION) == relative
-    assert len(storage.starts()) == 1
+    assert len(storage.trials()) == 1
     with pytest.raises(UsageError, match="load was 'wrk', is 'ab'"):
         storage.claim(FINGERPRINT, definition={**CHANGED, "constraints": ""})
     make(storage)
@@ -372,7 +372,7 @@ def test_whoever_looks_while_a_study_is_made_does_not_break_it(url):
                 open_storage(url, "study", create=False)
 
     assert maker.returncode == 0
-    assert open_storage(url, "study", create=False).starts() == ()
+    assert open_storage(url, "study", create=False).trials() == ()
 
 
 def test_a_file_whose_maker_was_cut_off_is_made_anew(url, tmp_path):
@@ -384,7 +384,7 @@ def test_a_file_whose_maker_was_cut_off_is_made_anew(url, tmp_path):
 
 
 def test_a_file_that_holds_another_study_is_refused(storage, url):
-    assert storage.starts() == ()
+    assert storage.trials() == ()
 
     with pytest.raises(UsageError, match="holds the study 'study', not 'other'"):
         open_storage(url, "other")
@@ -403,7 +403,7 @@ def test_a_database_that_was_cut_off_is_refused(tmp_path, share):
     (tmp_path / "cut.db").write_bytes(whole[: int(len(whole) * share)])
 
     with pytest.raises(UsageError, match="malformed"):
-        open_storage(f"sqlite:///{tmp_path / 'cut.db'}", "study").starts()
+        open_storage(f"sqlite:///{tmp_path / 'cut.db'}", "study").trials()
 
 
 def test_a_database_with_garbage_inside_is_refused(tmp_path):
@@ -412,7 +412,7 @@ def test_a_database_with_garbage_inside_is_refused(tmp_path):
     (tmp_path / "spoiled.db").write_bytes(whole[:half] + b"\xff" * (len(whole) - half))
 
     with pytest.raises(UsageError, match="malformed"):
-        open_storage(f"sqlite:///{tmp_path / 'spoiled.db'}", "study").starts()
+        open_storage(f"sqlite:///{tmp_path / 'spoiled.db'}", "study").trials()
 
 
 def make_file(path):
@@ -434,7 +434,7 @@ def test_a_record_that_is_no_json_is_refused(storage, tmp_path):
 
 
 def test_a_storage_of_another_version_of_optuna_is_refused(storage, url, tmp_path):
-    assert storage.starts() == ()
+    assert storage.trials() == ()
     with sqlite3.connect(tmp_path / "study.db") as connection:
         connection.execute("UPDATE version_info SET schema_version = 99")
         connection.execute("UPDATE alembic_version SET version_num = 'v99'")
@@ -444,7 +444,7 @@ def test_a_storage_of_another_version_of_optuna_is_refused(storage, url, tmp_pat
 
 
 def test_tables_of_an_earlier_optuna_in_a_file_are_refused_with_the_way_out(storage, url, tmp_path):
-    assert storage.starts() == ()
+    assert storage.trials() == ()
     with sqlite3.connect(tmp_path / "study.db") as connection:
         connection.execute("UPDATE alembic_version SET version_num = 'v3.0.0.d'")
 
@@ -453,7 +453,7 @@ def test_tables_of_an_earlier_optuna_in_a_file_are_refused_with_the_way_out(stor
 
 
 def test_a_full_disk_is_said_with_the_file_and_the_same_command_goes_on(storage, tmp_path):
-    start = begin(storage)
+    trial = begin(storage)
 
     @event.listens_for(storage._storage.engine, "connect")
     def allow_no_more(connection, _record):
@@ -462,13 +462,13 @@ def test_a_full_disk_is_said_with_the_file_and_the_same_command_goes_on(storage,
     storage._storage.engine.dispose()
 
     with pytest.raises(TargetError, match=r"study.db: .*full.* Free some space on that disk"):
-        keep_many(storage, start)
-    assert open_storage(f"sqlite:///{tmp_path / 'study.db'}", "study").starts()[0].number == start.number
+        keep_many(storage, trial)
+    assert open_storage(f"sqlite:///{tmp_path / 'study.db'}", "study").trials()[0].number == trial.number
 
 
-def keep_many(storage, start):
+def keep_many(storage, trial):
     for window in windows(200):
-        start = storage.keep_window(start, window)
+        trial = storage.keep_window(trial, window)
 
 
 def test_an_operating_system_error_without_a_word_is_named_by_its_class():
@@ -497,7 +497,7 @@ def test_a_study_may_lie_in_a_folder_of_any_name(tmp_path, name):
     made = make(open_storage(settings.storage_url, settings.name))
 
     assert (settings.folder / "study.db").exists()
-    assert open_storage(settings.storage_url, settings.name, create=False).starts() == (made,)
+    assert open_storage(settings.storage_url, settings.name, create=False).trials() == (made,)
     assert [path.name for path in tmp_path.iterdir()] == [name]
 
 

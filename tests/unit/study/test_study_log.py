@@ -22,8 +22,8 @@ def test_each_trial_and_the_error_that_ends_a_run_are_in_the_log(tmp_path):
     def run():
         storage = open_storage(settings.storage_url, settings.name)
         opening = Opening(role=Role.CONTROL, config=space_of("sendfile").default())
-        start = storage.begin(opening, distributions={}, session="a")
-        storage.end(start, log_ratio=0.0, slacks={})
+        trial = storage.begin(opening, distributions={}, session="a")
+        storage.end(trial, log_ratio=0.0, slacks={})
         raise TargetError("the target is gone")
 
     with pytest.raises(TargetError), locked(settings):

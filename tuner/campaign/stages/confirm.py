@@ -9,14 +9,14 @@ from tuner.campaign.pairs import Pairing, measure_on_hosts, on_each_host, read_p
 from tuner.campaign.schedule import WRAP_UP_S
 from tuner.errors import TooNoisy
 from tuner.ports import Config
-from tuner.records import Role, Start
+from tuner.records import Role, Trial
 from tuner.records.blend import Hosts
 from tuner.statistics.age import find_age
 from tuner.statistics.confirmation.paired_gain import (
     Gain,
     compare_tails,
     judge_hosts,
-    judge_starts,
+    judge_trials,
     needs_extension,
 )
 from tuner.statistics.feasibility import (
@@ -54,7 +54,7 @@ def confirm(experiment: Experiment, winner: Config) -> str:
         planned = _size(experiment, winner, after=planned)
         storage.remember(CONFIRMATION, planned)
     planned, failed = _measure_in_noise(experiment, planned)
-    gain = read_gain(storage, experiment.starts, experiment.default, constraints)
+    gain = read_gain(storage, experiment.trials, experiment.default, constraints)
     more = planned.extend_to - planned.pairs
     has_time = experiment.schedule.time_left_s() >= 2 * more * experiment.schedule.mean_cost_s()
     if more > 0 and failed is None and has_time and gain is not None and needs_extension(gain):
@@ -62,16 +62,16 @@ def confirm(experiment: Experiment, winner: Config) -> str:
         planned = replace(planned, pairs=planned.extend_to)
         storage.remember(CONFIRMATION, planned)
         planned, failed = _measure_in_noise(experiment, planned)
-        gain = read_gain(storage, experiment.starts, experiment.default, constraints)
+        gain = read_gain(storage, experiment.trials, experiment.default, constraints)
     if failed is not None:
         return f"not confirmed: {failed}"
-    pairs = _judge(storage, experiment.starts, experiment.default)
+    pairs = _judge(storage, experiment.trials, experiment.default)
     known = _judge_feasibility(experiment)
     if pairs is not None and (pairs.verdict == "improved" or known.default_fails):
         _measure_doubted(experiment, planned)
-        gain = read_gain(storage, experiment.starts, experiment.default, constraints)
+        gain = read_gain(storage, experiment.trials, experiment.default, constraints)
     known = _judge_feasibility(experiment)
-    if doubts := known.doubts(planned.config, as_before=choose_bound(planned, experiment.starts)):
+    if doubts := known.doubts(planned.config, as_before=choose_bound(planned, experiment.trials)):
         verb = "breaks" if known.is_ruled_out(planned.config) else "may break"
         return f"{INFEASIBLE} {verb} {' and '.join(map(_describe, doubts))}"
     if gain is None:
@@ -91,7 +91,7 @@ def _measure_in_noise(experiment: Experiment, planned: Confirmation) -> tuple[Co
         return planned, _measure(experiment, planned)
     except TooNoisy:
         seed, hosts = experiment.setup.settings.seed, experiment.hosts
-        done = len(read_pairs(experiment.starts, _pairings(planned, experiment.default, None, seed)[""]))
+        done = len(read_pairs(experiment.trials, _pairings(planned, experiment.default, None, seed)[""]))
         if done < LEAST_PAIRS or hosts is not None:
             raise
         cut = replace(planned, pairs=done, extend_to=done)
@@ -122,7 +122,7 @@ def _size(experiment: Experiment, winner: Config, *, after: Confirmation | None)
     """Plan the pairs by all that is known before them; `after` is the plan of a finalist that was refused."""
     storage, plan, setup = experiment.storage, experiment.plan, experiment.setup
     gain = estimate_gain(
-        setup.space, experiment.starts, winner, seed=setup.settings.seed, hosts=experiment.hosts
+        setup.space, experiment.trials, winner, seed=setup.settings.seed, hosts=experiment.hosts
     )
     pairs, windows = experiment.schedule.plan_confirmation(gain)
     extend_to = max(pairs, plan.extend_to)
@@ -135,7 +135,7 @@ def _size(experiment: Experiment, winner: Config, *, after: Confirmation | None)
 
 def _judge_feasibility(experiment: Experiment) -> Feasibility:
     constraints = experiment.setup.settings.constraints
-    return judge_feasibility(experiment.starts, constraints, experiment.default, experiment.hosts)
+    return judge_feasibility(experiment.trials, constraints, experiment.default, experiment.hosts)
 
 
 def _count_blocks(storage: Storage, planned: Confirmation) -> int:
@@ -155,7 +155,7 @@ def _measure(experiment: Experiment, planned: Confirmation) -> str | None:
         "confirm", experiment.schedule.pairs_s(planned.pairs, planned.windows)
     )
 
-    def make(opening: Opening) -> Start:
+    def make(opening: Opening) -> Trial:
         refuse_late()
         return experiment.make(opening, plan=plan)
 
@@ -163,10 +163,10 @@ def _measure(experiment: Experiment, planned: Confirmation) -> str | None:
 
 
 def _measure_doubted(experiment: Experiment, planned: Confirmation) -> None:
-    """Start winner and default once more as often as in the pairs, where these leave a constraint in doubt.
+    """Measure winner and default once more as often as in the pairs, where these leave a constraint in doubt.
 
     How often is settled beforehand, and time alone ends it early, or that the winner is out: whoever looks
-    after each start, until it is shown that constraints are kept, is shown it in the end. These starts are no
+    after each trial, until it is shown that constraints are kept, is shown it in the end. These trials are no
     part of the gain: it comes from the planned pairs alone.
     """
     winner = planned.config
@@ -174,7 +174,7 @@ def _measure_doubted(experiment: Experiment, planned: Confirmation) -> None:
         Opening(role=Role.REPEAT, config=winner, point=experiment.setup.space.encode(winner)),
         Opening(role=Role.CONTROL, config=experiment.default, arm=DEFAULT_ARM),
     ]
-    while (made := _count_since_pairs(experiment.own_starts())) < 2 * planned.pairs:
+    while (made := _count_since_pairs(experiment.own_trials())) < 2 * planned.pairs:
         known = _judge_feasibility(experiment)
         has_time = experiment.schedule.time_left_s() >= experiment.schedule.mean_cost_s() + WRAP_UP_S
         is_shown = made == 0 and known.may_ship(winner, as_before=FIRST_LOOK)
@@ -185,17 +185,17 @@ def _measure_doubted(experiment: Experiment, planned: Confirmation) -> None:
         pass  # they look at their own hosts
 
 
-def choose_bound(planned: Confirmation, starts: Sequence[Start]) -> float:
+def choose_bound(planned: Confirmation, trials: Sequence[Trial]) -> float:
     """Return how surely a winner has to keep what the default has, by the looks that there were at it."""
-    return LAST_LOOK if _count_since_pairs(starts) >= 2 * planned.pairs else MAY_SHIP_AS_BEFORE
+    return LAST_LOOK if _count_since_pairs(trials) >= 2 * planned.pairs else MAY_SHIP_AS_BEFORE
 
 
-def _count_since_pairs(starts: Sequence[Start]) -> int:
-    """Return how many repeats and controls were made since the last start of a pair."""
+def _count_since_pairs(trials: Sequence[Trial]) -> int:
+    """Return how many repeats and controls were made since the last trial of a pair."""
     last = max(
-        (index for index, start in enumerate(starts) if start.role is Role.CONFIRM), default=len(starts)
+        (index for index, trial in enumerate(trials) if trial.role is Role.CONFIRM), default=len(trials)
     )
-    return sum(start.role in {Role.REPEAT, Role.CONTROL} for start in starts[last:])
+    return sum(trial.role in {Role.REPEAT, Role.CONTROL} for trial in trials[last:])
 
 
 def _pairings(
@@ -212,21 +212,21 @@ def _pairings(
 
 
 def read_gain(
-    storage: Storage, starts: Sequence[Start], default: Config, constraints: Sequence[Constraint]
+    storage: Storage, trials: Sequence[Trial], default: Config, constraints: Sequence[Constraint]
 ) -> Gain | None:
     """Recompute the confirmed gain from the stored pairs; None before all of them are there.
 
-    A winner that breaks a constraint, by all its starts, has improved nothing, nor has one of which it is not
+    A winner that breaks a constraint, by all its trials, has improved nothing, nor has one of which it is not
     shown that it keeps them. One that keeps what the default breaks bears the load, however much it serves.
     """
-    planned, gain = storage.recall(CONFIRMATION), _judge(storage, starts, default)
+    planned, gain = storage.recall(CONFIRMATION), _judge(storage, trials, default)
     if planned is None or gain is None:
         return None
-    known = judge_feasibility(starts, constraints, default, storage.hosts)
+    known = judge_feasibility(trials, constraints, default, storage.hosts)
     if known.is_ruled_out(planned.config):
         return replace(gain, verdict="infeasible")
     gain = credit_bearing(gain, known)
-    as_before = choose_bound(planned, starts)
+    as_before = choose_bound(planned, trials)
     is_shown = not gain.is_proven or known.may_ship(planned.config, as_before=as_before)
     return gain if is_shown else replace(gain, verdict="not proven")
 
@@ -237,17 +237,17 @@ def credit_bearing(gain: Gain, known: Feasibility) -> Gain:
     return replace(gain, verdict="bears the load") if bears else gain
 
 
-def _judge(storage: Storage, starts: Sequence[Start], default: Config) -> Gain | None:
+def _judge(storage: Storage, trials: Sequence[Trial], default: Config) -> Gain | None:
     """Return what the stored pairs show, whatever constraints say; None before all of them are there."""
     planned = storage.recall(CONFIRMATION)
     if planned is None:
         return None
     hosts = storage.hosts
-    pairs = {host: read_pairs(starts, each) for host, each in _pairings(planned, default, hosts).items()}
+    pairs = {host: read_pairs(trials, each) for host, each in _pairings(planned, default, hosts).items()}
     if any(len(each) < planned.pairs for each in pairs.values()):
         return None
     if hosts is None:
-        gain = judge_starts(pairs[""], storage.blend, looks=planned.looks)
+        gain = judge_trials(pairs[""], storage.blend, looks=planned.looks)
     else:
         gain = judge_hosts(pairs, storage.blend, hosts.across, looks=planned.looks)
     of_default, of_winner = ([pair[side] for each in pairs.values() for pair in each] for side in (0, 1))

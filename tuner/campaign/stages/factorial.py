@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from tuner.campaign.experiment import Experiment
 from tuner.campaign.schedule import WRAP_UP_S
 from tuner.ports import Config
-from tuner.records import Role, Start, State
+from tuner.records import Role, Trial, State
 from tuner.space import Space
 from tuner.statistics.observations import LEARNS_FROM
 from tuner.statistics.ranking import config_key
@@ -49,24 +49,24 @@ def plan_factorial(experiment: Experiment, config: Config) -> Config | None:
     space, known = experiment.setup.space, _list_apart(experiment, config)
     if len(known) >= count_factorial(experiment.plan, len(space.changes(config))):
         return None
-    failed = {config_key(each.config) for each in experiment.starts if not each.counts}
+    failed = {config_key(each.config) for each in experiment.trials if not each.counts}
     combinations = _combine(space, config, seed=experiment.setup.settings.seed)
     open_ones = [each for each in combinations if config_key(each) not in failed]
     if not open_ones:
         return None
     ends = [space.default(), config]
-    rows = [_levels(space, config, each) for each in (*ends, *(start.config for start in known))]
+    rows = [_levels(space, config, each) for each in (*ends, *(trial.config for trial in known))]
     chosen = choose_row(np.array([_levels(space, config, each) for each in open_ones]), np.array(rows))
     return open_ones[chosen]
 
 
-def _list_apart(experiment: Experiment, config: Config) -> list[Start]:
+def _list_apart(experiment: Experiment, config: Config) -> list[Trial]:
     """Return the trials with some of a configuration's changes, not all, and no others."""
     space = experiment.setup.space
     changes = space.changes(config).items()
     return [
         each
-        for each in (*experiment.starts, *experiment.pending)
+        for each in (*experiment.trials, *experiment.pending)
         if each.role in LEARNS_FROM
         and each.state in {State.RUNNING, State.COMPLETE, State.PRUNED}
         and space.changes(each.config)

@@ -15,7 +15,7 @@ from tuner.campaign.experiment import Experiment
 from tuner.campaign.pairs import Pairing, measure_on_hosts, read_pairs
 from tuner.plugins import make_rate_generator
 from tuner.ports import Config
-from tuner.records import Role, Start
+from tuner.records import Role, Trial
 from tuner.records.latency import Quantile, merge, quantile
 from tuner.statistics.confirmation.paired_gain import Gain, judge_pairs
 from tuner.statistics.ranking import DEFAULT_ARM, WINNER_ARM
@@ -51,7 +51,7 @@ def compare_latency(experiment: Experiment, winner: Config) -> None:
         return
     planned = experiment.storage.recall(FIXED_RATE)
     if planned is None:
-        rate_rps = RATE_SHARE * capacity_rps(experiment.starts)
+        rate_rps = RATE_SHARE * capacity_rps(experiment.trials)
         planned = FixedRateComparison(config=dict(winner), rate_rps=rate_rps, pairs=plan.rate_pairs)
         experiment.storage.remember(FIXED_RATE, planned)
     own_plan = replace(plan, window_s=plan.rate_window_s, windows=(1, 1))
@@ -64,13 +64,13 @@ def compare_latency(experiment: Experiment, winner: Config) -> None:
     )
 
 
-def capacity_rps(starts: Sequence[Start]) -> float:
+def capacity_rps(trials: Sequence[Trial]) -> float:
     """Return the default's goodput in the confirmation: what it can do, on the slowest of several hosts."""
     logs: dict[str, list[float]] = {}
-    for start in starts:
-        is_measure = start.role is Role.CONFIRM and start.arm == DEFAULT_ARM
-        if is_measure and start.log_goodput is not None:
-            logs.setdefault(start.host, []).append(start.log_goodput)
+    for trial in trials:
+        is_measure = trial.role is Role.CONFIRM and trial.arm == DEFAULT_ARM
+        if is_measure and trial.log_goodput is not None:
+            logs.setdefault(trial.host, []).append(trial.log_goodput)
     return math.exp(min(map(median, logs.values()))) if logs else 0.0
 
 
@@ -83,13 +83,13 @@ def _pairing(planned: FixedRateComparison, default: Config) -> Pairing:
     )
 
 
-def read_latency(storage: Storage, starts: Sequence[Start], default: Config) -> LatencyClaim | None:
+def read_latency(storage: Storage, trials: Sequence[Trial], default: Config) -> LatencyClaim | None:
     """Recompute the claim from the stored windows; None before all pairs are there."""
     planned = storage.recall(FIXED_RATE)
     if planned is None:
         return None
     pairing = _pairing(planned, default)
-    mine = [start for start in starts if start.role is Role.LATENCY and start.counts]
+    mine = [trial for trial in trials if trial.role is Role.LATENCY and trial.counts]
     if len(read_pairs(mine, pairing)) < pairing.pairs:
         return None
     logs = []
@@ -101,19 +101,19 @@ def read_latency(storage: Storage, starts: Sequence[Start], default: Config) -> 
     return LatencyClaim(
         rate_rps=planned.rate_rps,
         pairs=len(logs),
-        default_p99=_merged_p99([start for start in mine if start.arm == DEFAULT_ARM]),
-        winner_p99=_merged_p99([start for start in mine if start.arm == WINNER_ARM]),
+        default_p99=_merged_p99([trial for trial in mine if trial.arm == DEFAULT_ARM]),
+        winner_p99=_merged_p99([trial for trial in mine if trial.arm == WINNER_ARM]),
         ratio=judge_pairs(logs),
     )
 
 
-def _p99_ms(starts: Sequence[Start]) -> float | None:
-    found = _merged_p99(starts)
+def _p99_ms(trials: Sequence[Trial]) -> float | None:
+    found = _merged_p99(trials)
     return None if found is None or found.value_ms <= 0 else found.value_ms
 
 
-def _merged_p99(starts: Sequence[Start]) -> Quantile | None:
-    """Merge the windows of these starts; None when there are too few requests to know a p99."""
-    windows = [window for start in starts for window in start.valid_windows]
+def _merged_p99(trials: Sequence[Trial]) -> Quantile | None:
+    """Merge the windows of these trials; None when there are too few requests to know a p99."""
+    windows = [window for trial in trials for window in trial.valid_windows]
     latencies = [window.latency for window in windows if window.latency is not None]
     return quantile(merge(latencies), P99) if latencies else None

@@ -15,7 +15,7 @@ from tuner.campaign.experiment import Experiment
 from tuner.campaign.pairs import Pairing, are_whole, measure_on_hosts, on_each_host, read_pairs
 from tuner.measure.situations import WARM_UP_S, choose_situations, name_settling
 from tuner.ports import Config
-from tuner.records import Role, Situation, Start, State, Window
+from tuner.records import Role, Situation, Trial, State, Window
 from tuner.records.blend import Hosts
 from tuner.statistics.confirmation.other_loads import (
     OUTAGE_SHARE,
@@ -34,7 +34,7 @@ LEAST_WINDOW_S, MOST_WINDOW_S = 1.0, 2.0
 OVERHEAD_S = 0.2
 """Of one window, and of the slow clients: programs start, counters are read."""
 LEAST_PAIRS, MOST_PAIRS = 2, 8
-"""One pair rejects nothing: any start may go wrong."""
+"""One pair rejects nothing: any trial may go wrong."""
 MOST_EXTENSION = 3
 """Pairs that may follow while it is not clear whether a candidate fails."""
 MOST_SHARE = 0.25
@@ -57,7 +57,7 @@ def meet_other_loads(experiment: Experiment, config: Config) -> OtherLoads:
     while True:
         _remember(storage, planned)
         _measure(experiment, planned)
-        found = _judge(planned, experiment.starts, default, hosts)
+        found = _judge(planned, experiment.trials, default, hosts)
         # Of several hosts, each has numbers of its own for its pairs; together they have enough of them.
         if hosts is not None or planned.pairs >= most or not _is_worth_a_pair(experiment, found):
             return found
@@ -76,7 +76,7 @@ def _remember(storage: Storage, planned: Meeting) -> None:
 
 def _is_worth_a_pair(experiment: Experiment, found: OtherLoads) -> bool:
     """Return whether another pair may reject a candidate, or tell in spare time whether it fails more."""
-    schedule, made = experiment.schedule, sum(s.role is Role.OTHER_LOADS for s in experiment.own_starts())
+    schedule, made = experiment.schedule, sum(s.role is Role.OTHER_LOADS for s in experiment.own_trials())
     pair_s = 2 * schedule.spent_s(Role.OTHER_LOADS) / max(1, made)
     if found.is_open:
         return schedule.has_time_to_confirm(besides_s=pair_s)
@@ -87,27 +87,27 @@ def _measure(experiment: Experiment, planned: Meeting) -> None:
     """Measure the pairs of a plan that are missing."""
     pairings = _pairings(planned, experiment.default, experiment.hosts)
     own = pairings.get(experiment.host) or pairings[""]
-    if planned.situations and _failure(experiment.starts, own) is None:
+    if planned.situations and _failure(experiment.trials, own) is None:
         measure_on_hosts(
             experiment, pairings,
             lambda opening: experiment.make_in(planned.situations, opening, window_s=planned.window_s),
-            stage="other loads", has_ended=lambda: _has_failed(experiment.starts, pairings),
+            stage="other loads", has_ended=lambda: _has_failed(experiment.trials, pairings),
         )  # fmt: skip
 
 
-def _has_failed(starts: Sequence[Start], pairings: Mapping[str, Pairing]) -> bool:
+def _has_failed(trials: Sequence[Trial], pairings: Mapping[str, Pairing]) -> bool:
     """Return whether the candidate failed on one of the hosts, which settles it for all of them."""
-    return any(_failure(starts, each) is not None for each in pairings.values())
+    return any(_failure(trials, each) is not None for each in pairings.values())
 
 
-def read_other_loads(storage: Storage, starts: Sequence[Start], default: Config) -> tuple[OtherLoads, ...]:
+def read_other_loads(storage: Storage, trials: Sequence[Trial], default: Config) -> tuple[OtherLoads, ...]:
     """Recompute what was found of every candidate from the stored windows; those that are complete."""
     meetings = storage.recall(OTHER_LOADS) or ()
     return tuple(
-        _judge(meeting, starts, default, storage.hosts)
+        _judge(meeting, trials, default, storage.hosts)
         for meeting in meetings
         for pairings in (_pairings(meeting, default, storage.hosts),)
-        if _has_failed(starts, pairings) or are_whole(starts, pairings)
+        if _has_failed(trials, pairings) or are_whole(trials, pairings)
     )
 
 
@@ -135,8 +135,8 @@ def _plan(experiment: Experiment, config: Config, before: Sequence[Meeting]) -> 
     noise = experiment.ranking().noise
     slow = sum(each.slow_clients > 0 for each in situations)
     loads_s = len(situations) * (window_s + OVERHEAD_S) + slow * OVERHEAD_S
-    start_s = experiment.schedule.mean_deploy_s() + WARM_UP_S + loads_s
-    wanted = round(plan.other_loads_s / (2 * start_s))
+    trial_s = experiment.schedule.mean_deploy_s() + WARM_UP_S + loads_s
+    wanted = round(plan.other_loads_s / (2 * trial_s))
     # Windows of a plan may be longer than these, and so less noisy.
     longer = math.sqrt(own_s / window_s)
     return Meeting(
@@ -165,30 +165,30 @@ def _pairings(meeting: Meeting, default: Config, hosts: Hosts | None) -> Mapping
     return on_each_host(hosts, pair)
 
 
-def _failure(starts: Sequence[Start], pairing: Pairing) -> str | None:
+def _failure(trials: Sequence[Trial], pairing: Pairing) -> str | None:
     """Return why the candidate gave no measurement when it failed as often as a side of a pair may."""
     reasons = [
-        start.failure.reason
-        for start in starts
-        if start.role is pairing.role and start.arm == CANDIDATE_ARM and start.block in pairing.blocks
-        if start.state is State.FAILED and start.failure is not None
+        trial.failure.reason
+        for trial in trials
+        if trial.role is pairing.role and trial.arm == CANDIDATE_ARM and trial.block in pairing.blocks
+        if trial.state is State.FAILED and trial.failure is not None
     ]
     return reasons[-1] if len(reasons) >= MAX_FAILURES else None
 
 
-def _judge(meeting: Meeting, starts: Sequence[Start], default: Config, hosts: Hosts | None) -> OtherLoads:
+def _judge(meeting: Meeting, trials: Sequence[Trial], default: Config, hosts: Hosts | None) -> OtherLoads:
     """Judge all pairs together, and those of each host: what one shows against the candidate counts."""
     pairings = _pairings(meeting, default, hosts)
-    together = _judge_pairs(meeting, starts, [*pairings.values()])
+    together = _judge_pairs(meeting, trials, [*pairings.values()])
     if hosts is None or together.is_rejected:
         return together
-    apart = {host: _judge_pairs(meeting, starts, [each]) for host, each in pairings.items()}
+    apart = {host: _judge_pairs(meeting, trials, [each]) for host, each in pairings.items()}
     against = (replace(each, host=host) for host, each in apart.items() if each.is_rejected)
     return next(against, together)
 
 
-def _judge_pairs(meeting: Meeting, starts: Sequence[Start], pairings: Sequence[Pairing]) -> OtherLoads:
-    pairs = [pair for pairing in pairings for pair in read_pairs(starts, pairing)]
+def _judge_pairs(meeting: Meeting, trials: Sequence[Trial], pairings: Sequence[Pairing]) -> OtherLoads:
+    pairs = [pair for pairing in pairings for pair in read_pairs(trials, pairing)]
     measured, left_out = [], dict(meeting.left_out)
     for situation in meeting.situations if meeting.pairs else ():
         sides = [(_windows(own, situation), _windows(theirs, situation)) for own, theirs in pairs]
@@ -205,26 +205,26 @@ def _judge_pairs(meeting: Meeting, starts: Sequence[Start], pairings: Sequence[P
     )  # fmt: skip
     return OtherLoads(
         config=meeting.config, faced=faced, left_out=left_out, pairs=len(pairs),
-        failure=next((found for each in pairings if (found := _failure(starts, each))), None),
+        failure=next((found for each in pairings if (found := _failure(trials, each))), None),
     )  # fmt: skip
 
 
-def _settling_s(pairs: Sequence[tuple[Start, Start]], situation: Situation) -> tuple[float, float]:
-    """Return how long default and candidate made room for what had come, each in its slowest start.
+def _settling_s(pairs: Sequence[tuple[Trial, Trial]], situation: Situation) -> tuple[float, float]:
+    """Return how long default and candidate made room for what had come, each in its slowest trial.
 
     That is as long as they served less than half of what they serve then.
     """
     default, candidate = (
-        [_settling_of(start, situation) for start in starts] for starts in zip(*pairs, strict=True)
+        [_settling_of(trial, situation) for trial in trials] for trials in zip(*pairs, strict=True)
     )
     return max(default), max(candidate)
 
 
-def _settling_of(start: Start, situation: Situation) -> float:
-    settled_rps = fmean([each.goodput_rps for each in _windows(start, situation)] or [0.0])
-    first = (each for each in start.valid_windows if each.situation == name_settling(situation))
+def _settling_of(trial: Trial, situation: Situation) -> float:
+    settled_rps = fmean([each.goodput_rps for each in _windows(trial, situation)] or [0.0])
+    first = (each for each in trial.valid_windows if each.situation == name_settling(situation))
     return sum(each.duration_s for each in first if each.goodput_rps < settled_rps / 2)
 
 
-def _windows(start: Start, situation: Situation) -> tuple[Window, ...]:
-    return tuple(window for window in start.valid_windows if window.situation == situation.name)
+def _windows(trial: Trial, situation: Situation) -> tuple[Window, ...]:
+    return tuple(window for window in trial.valid_windows if window.situation == situation.name)

@@ -12,7 +12,7 @@ from itertools import pairwise
 from tuner.campaign.experiment import Experiment
 from tuner.campaign.stages.shortlist import better
 from tuner.ports import Config
-from tuner.records import Start, State
+from tuner.records import Trial, State
 from tuner.statistics.ranking import config_key
 
 FEW_HOSTS = 3
@@ -21,7 +21,7 @@ PROMOTED = 3
 
 
 def find_promotion(experiment: Experiment) -> Config | None:
-    """Return the best configuration that is worth a start on this host, where it was not measured yet."""
+    """Return the best configuration that is worth a trial on this host, where it was not measured yet."""
     hosts = experiment.hosts
     if hosts is None:
         return None
@@ -51,12 +51,12 @@ def find_unmet(experiment: Experiment, configs: Sequence[Config]) -> Config | No
 def list_seen(experiment: Experiment) -> Mapping[str, Collection[str]]:
     """Return on which hosts configurations were measured, or are being measured: key → hosts."""
     seen: dict[str, set[str]] = {}
-    for start in (*experiment.starts, *experiment.pending):
-        if _tells(start):
-            seen.setdefault(config_key(start.config), set()).add(start.host)
+    for trial in (*experiment.trials, *experiment.pending):
+        if _tells(trial):
+            seen.setdefault(config_key(trial.config), set()).add(trial.host)
     seen.pop(config_key(experiment.default), None)
     return seen
 
 
-def _tells(start: Start) -> bool:
-    return start.role.is_under_study_load and start.state is not State.INVALID
+def _tells(trial: Trial) -> bool:
+    return trial.role.is_under_study_load and trial.state is not State.INVALID

@@ -1,6 +1,6 @@
-"""The race: the best configurations of the search, started again where that tells most.
+"""The race: the best configurations of the search, measured again where that tells most.
 
-Where the winner is to hold on several hosts, each of them is started on every host first.
+Where the winner is to hold on several hosts, each of them is measured on every host first.
 """
 
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ from tuner.campaign.progress import UNKNOWN
 from tuner.campaign.stages.promotion import find_unmet
 from tuner.campaign.stages.shortlist import better, has_time, measure_what_tells_most
 from tuner.ports import Config
-from tuner.records import Role, Start
+from tuner.records import Role, Trial
 from tuner.study.facts import FINALIST
 from tuner.study.storage import Opening
 
@@ -20,7 +20,7 @@ ARMS = 4
 
 
 def race(experiment: Experiment) -> None:
-    """Start the best few again until nothing is left to tell, or the time for it is over."""
+    """Measure the best few again until nothing is left to tell, or the time for it is over."""
     if experiment.storage.recall(FINALIST) is not None:
         return
     for made in count():
@@ -28,7 +28,7 @@ def race(experiment: Experiment) -> None:
         arms, seconds = _arms(experiment), experiment.plan.race_s
         unmet = find_unmet(experiment, arms)
         if unmet is not None and has_time(experiment, Role.RACE, seconds):
-            started: Start | None = experiment.make(Opening(role=Role.RACE, config=unmet))
+            started: Trial | None = experiment.make(Opening(role=Role.RACE, config=unmet))
         else:
             started = measure_what_tells_most(experiment, Role.RACE, arms, seconds=seconds)
         if not started and not experiment.wait_for_others():

@@ -5,10 +5,10 @@ from collections.abc import Sequence
 
 from tuner.campaign.controls import made_at_a_jump, measure_control
 from tuner.campaign.experiment import Experiment
-from tuner.campaign.lost_starts import LOST, STOPPED, is_cut_off
+from tuner.campaign.lost_trials import LOST, STOPPED, is_cut_off
 from tuner.campaign.stages.promotion import find_promotion
 from tuner.campaign.suggest import is_exhausted, left_to_gain, promising_entry, suggest
-from tuner.measure.start import NO_JUDGES, Judges
+from tuner.measure.trial import NO_JUDGES, Judges
 from tuner.ports import Config
 from tuner.records import Role, State, Window
 from tuner.statistics.noise import control_interval
@@ -19,7 +19,7 @@ from tuner.study.storage import Opening
 
 
 def search(experiment: Experiment) -> None:
-    """Try configurations, with a control start every few, until the budget is spent."""
+    """Try configurations, with a control trial every few, until the budget is spent."""
     storage, progress = experiment.storage, experiment.progress
     if storage.recall(IS_SEARCHED):
         return
@@ -41,7 +41,7 @@ def search(experiment: Experiment) -> None:
             again = measure_control(experiment)
         else:
             try_next(experiment, expected)
-    own = experiment.own_starts()
+    own = experiment.own_trials()
     if not own or own[-1].role is not Role.CONTROL:
         measure_control(experiment)
     storage.remember(IS_SEARCHED, value=True)
@@ -61,13 +61,13 @@ def _goes_on(experiment: Experiment, expected: Sequence[float | None]) -> bool:
 
 def _ended(experiment: Experiment) -> int:
     """Return how many new configurations were measured: whatever others are at was chosen without them."""
-    return sum(start.role is Role.SEARCH and start.state is not State.INVALID for start in experiment.starts)
+    return sum(trial.role is Role.SEARCH and trial.state is not State.INVALID for trial in experiment.trials)
 
 
 def _searched(experiment: Experiment) -> int:
     return sum(
-        start.role in {Role.SEARCH, Role.REPEAT} and start.state is not State.INVALID
-        for start in (*experiment.starts, *experiment.pending)
+        trial.role in {Role.SEARCH, Role.REPEAT} and trial.state is not State.INVALID
+        for trial in (*experiment.trials, *experiment.pending)
     )
 
 
@@ -76,12 +76,12 @@ def _find_lost(experiment: Experiment) -> list[Config]:
 
     What was to be measured once more is chosen anew.
     """
-    begun = [*experiment.starts, *experiment.pending]
+    begun = [*experiment.trials, *experiment.pending]
     return [
-        start.config
-        for start in experiment.starts
-        if start.role is Role.SEARCH and is_cut_off(start, LOST, STOPPED)
-        if not any(each.config == start.config and each.number > start.number for each in begun)
+        trial.config
+        for trial in experiment.trials
+        if trial.role is Role.SEARCH and is_cut_off(trial, LOST, STOPPED)
+        if not any(each.config == trial.config and each.number > trial.number for each in begun)
     ]
 
 
@@ -90,10 +90,10 @@ def _is_control_due(experiment: Experiment) -> bool:
         experiment.ranking().noise, experiment.schedule.mean_cost_s(), experiment.plan.windows[1]
     )
     since = 0
-    for start in reversed(experiment.own_starts()):
-        if start.role is Role.CONTROL:
+    for trial in reversed(experiment.own_trials()):
+        if trial.role is Role.CONTROL:
             break
-        since += start.state is not State.INVALID
+        since += trial.state is not State.INVALID
     return since >= interval
 
 
@@ -118,13 +118,13 @@ def find_planned(experiment: Experiment) -> Config | None:
     plan = experiment.storage.recall(PLANNED)
     if plan is None:
         return None
-    begun = [each.config for each in (*experiment.starts, *experiment.pending) if each.number >= plan.since]
+    begun = [each.config for each in (*experiment.trials, *experiment.pending) if each.number >= plan.since]
     return next((config for config in plan.configs if config not in begun), None)
 
 
 def plan_next(experiment: Experiment, expected: list[float | None]) -> Config:
     """Choose by all that is known: for this worker, and where many work, for those that come next."""
-    numbers = [start.number for start in (*experiment.starts, *experiment.pending)]
+    numbers = [trial.number for trial in (*experiment.trials, *experiment.pending)]
     experiment.rank()
     moment = experiment.clock.monotonic()
     chosen = suggest(experiment, experiment.count_ahead())

@@ -1,4 +1,4 @@
-"""What may be shipped, and which start tells most about which of it is best."""
+"""What may be shipped, and which trial tells most about which of it is best."""
 
 from collections.abc import Sequence
 
@@ -7,14 +7,14 @@ from numpy.typing import NDArray
 
 from tuner.campaign.experiment import Experiment
 from tuner.ports import Config, Scalar
-from tuner.records import Role, Start
+from tuner.records import Role, Trial
 from tuner.space.values import as_number
 from tuner.statistics.ranking import LIKELY, Entry, config_key
 from tuner.study.facts import REFUSALS, Refusal
 from tuner.study.storage import Opening
 
 LEAST_WORTH = 0.0001
-"""Log points that another start is expected to bring; below, the race is decided."""
+"""Log points that another trial is expected to bring; below, the race is decided."""
 
 BLAME = 0.7
 """Probability that a setting is to blame for a rejection, whatever its value and the others; a judgement."""
@@ -34,7 +34,7 @@ def better(experiment: Experiment) -> list[Entry]:
         for entry in ranking.entries
         if (entry.p_feasible >= LIKELY if default_fails else entry.posterior.log_ratio > 0)
         and entry.key not in refused
-        # Starts that were made before capacity was guarded may be in the storage.
+        # Trials that were made before capacity was guarded may be in the storage.
         and (space.allows_less or not space.lacks(entry.config))
     ]
     if not refused:
@@ -85,20 +85,20 @@ def measure_what_tells_most(
     *,
     seconds: float,
     bonus: NDArray[np.float64] | None = None,
-) -> Start | None:
-    """Start the configuration whose start tells most about which is best; None when none is worth it.
+) -> Trial | None:
+    """Measure the configuration whose trial tells most about which is best; None when none is worth it.
 
     Args:
         experiment: the study.
-        role: of the start.
+        role: of the trial.
         configs: what is chosen among.
-        seconds: that all starts in this role may take.
+        seconds: that all trials in this role may take.
         bonus: shape (n,), worth of each besides its gain, in log points.
     """
     posterior = experiment.ranking().posterior
     if posterior is None or len(configs) < 2 or not has_time(experiment, role, seconds):  # noqa: PLR2004 - of one there is nothing to choose
         return None
-    worth = posterior.worth_of_a_start(
+    worth = posterior.worth_of_a_trial(
         configs, at_s=experiment.clock.time(), windows=experiment.plan.windows[1], bonus=bonus,
         host=experiment.host, pending=experiment.pending_under_load(),
     )  # fmt: skip
@@ -110,7 +110,7 @@ def measure_what_tells_most(
 
 
 def has_time(experiment: Experiment, role: Role, seconds: float) -> bool:
-    """Return whether all starts in a role stay within so many seconds with another one."""
+    """Return whether all trials in a role stay within so many seconds with another one."""
     is_within = experiment.schedule.spent_s(role) + experiment.schedule.mean_cost_s() <= seconds
     return is_within and experiment.schedule.has_time_for(1)
 

@@ -24,7 +24,7 @@ from tuner.campaign.stages.shortlist import (
     measure_what_tells_most,
 )
 from tuner.ports import Config
-from tuner.records import Role, Start
+from tuner.records import Role, Trial
 from tuner.statistics.observations import LEARNS_FROM, Observations
 from tuner.statistics.posterior import Posterior
 from tuner.statistics.ranking import config_key
@@ -58,14 +58,14 @@ def simplify(experiment: Experiment, finalist: Config) -> Config:
     while True:
         experiment.enter("simplify", _count_made(experiment), UNKNOWN)
         configs = _candidates(experiment, chosen)
-        start = None
+        trial = None
         if experiment.schedule.has_time_for(2):  # the last one is for what is left without idle settings
-            start = _tell_apart(experiment, chosen) or measure_what_tells_most(
+            trial = _tell_apart(experiment, chosen) or measure_what_tells_most(
                 experiment, Role.ABLATION, configs, seconds=2 * experiment.plan.simplify_s,
                 bonus=_bonus(experiment, finalist, configs),
             )  # fmt: skip
         chosen = _choose(experiment, finalist, configs)
-        if start or _measure_unproven(experiment, chosen) or experiment.wait_for_others():
+        if trial or _measure_unproven(experiment, chosen) or experiment.wait_for_others():
             continue
         break
     best = _choose(experiment, finalist, [finalist, *_shippable(experiment, _candidates(experiment, chosen))])
@@ -73,10 +73,10 @@ def simplify(experiment: Experiment, finalist: Config) -> Config:
 
 
 def _count_made(experiment: Experiment) -> int:
-    return sum(each.role is Role.ABLATION for each in experiment.starts)
+    return sum(each.role is Role.ABLATION for each in experiment.trials)
 
 
-def _tell_apart(experiment: Experiment, config: Config) -> Start | None:
+def _tell_apart(experiment: Experiment, config: Config) -> Trial | None:
     """Make a factorial trial within half of the stage's time; None where that is over, or none is missing."""
     schedule = experiment.schedule
     if schedule.spent_s(Role.ABLATION) + schedule.mean_cost_s() > experiment.plan.simplify_s:
@@ -100,7 +100,7 @@ def _leave_out_idle(experiment: Experiment, config: Config) -> Config:
     Drawn kernels, because the most probable one is too sure of what acts.
     """
     space = experiment.setup.space
-    seen = Observations.of(space, [each for each in experiment.starts if each.role in LEARNS_FROM])
+    seen = Observations.of(space, [each for each in experiment.trials if each.role in LEARNS_FROM])
     if seen is None or experiment.ranking().feasibility.default_fails:
         return config
     kernels = Posterior.sample(space, seen, seed=experiment.setup.settings.seed, hosts=experiment.hosts)
@@ -215,12 +215,12 @@ def _shippable(experiment: Experiment, configs: Sequence[Config], *, on: str = "
 
 
 def _measure_unproven(experiment: Experiment, config: Config) -> bool:
-    """Start what leads by the model alone, or may yet fail: nothing ships that was never seen to hold.
+    """Measure what leads by the model alone, or may yet fail: nothing ships that was never seen to hold.
 
     Where it is to hold on several hosts, each sees to itself. Returns whether it was started.
     """
     if find_unmet(experiment, [config]) is None:
-        at_it = {config_key(start.config) for start in experiment.pending}
+        at_it = {config_key(trial.config) for trial in experiment.pending}
         if config_key(config) in at_it or _shippable(experiment, [config], on=experiment.host):
             return False
     if experiment.ranking().feasibility.is_ruled_out(config) or not experiment.schedule.has_time_for(1):

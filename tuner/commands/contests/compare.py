@@ -9,12 +9,12 @@ from tuner.campaign.interleaved import Interleaved, Treatment, open_beside
 from tuner.campaign.pairs import Pairing, read_pairs
 from tuner.campaign.prepare import Setup, prepare
 from tuner.campaign.progress import NullProgress, Progress
-from tuner.campaign.start_runner import name_session
+from tuner.campaign.trial_runner import name_session
 from tuner.commands.session import read
 from tuner.errors import TargetError, UsageError
 from tuner.interrupts import signals_interrupt
 from tuner.ports import Config
-from tuner.records import Metric, Role, Start
+from tuner.records import Metric, Role, Trial
 from tuner.records.blend import Blend
 from tuner.report.reasons import explain_gain
 from tuner.report.summary import Comparison, gather_arms, pair_seconds
@@ -22,7 +22,7 @@ from tuner.space import Preset, Space
 from tuner.space.problems import suggest
 from tuner.statistics.age import find_age
 from tuner.statistics.arms.faults import count_whole_blocks
-from tuner.statistics.confirmation.paired_gain import ALPHA, Gain, compare_tails, judge_starts, pair_order
+from tuner.statistics.confirmation.paired_gain import ALPHA, Gain, compare_tails, judge_trials, pair_order
 from tuner.statistics.ranking import DEFAULT_ARM, WINNER_ARM
 from tuner.study import Study
 from tuner.study.facts import BLEND, CONFIRMATION, METRIC, MOVED_LOAD, PACE
@@ -44,14 +44,14 @@ def compare(
     preset: str | None = None,
     progress: Progress | None = None,
 ) -> Comparison:
-    """Measure two configurations in adjacent pairs of fresh starts.
+    """Measure two configurations in adjacent pairs of fresh trials.
 
     Args:
         settings: the study whose space and load are used.
         first: `default`, `winner`, a preset's name, or parameter values; the gain is relative to it.
         second: the other.
         pairs: how many; the preset's number by default.
-        preset: for how long each start is loaded; the study file's own by default.
+        preset: for how long each trial is loaded; the study file's own by default.
         progress: told what happens.
 
     Raises:
@@ -90,11 +90,11 @@ class Comparing:
     preset: str
     progress: Progress
     stage: str = "compare"
-    starts: Sequence[Start] = ()
+    trials: Sequence[Trial] = ()
     plan: Plan = field(init=False)
 
     def __post_init__(self) -> None:
-        """Settle how long each start is loaded."""
+        """Settle how long each trial is loaded."""
         self.plan = self._first.plan(self.preset)
 
     @property
@@ -110,8 +110,8 @@ class Comparing:
         rng = Random(self._first.settings.seed)  # noqa: S311 - no secret
         arms, order = tuple(self.sides), pair_order(pairs, rng, sides=tuple(self.sides))
 
-        def choose(starts: Sequence[Start], failed: Mapping[str, str]) -> Sequence[str]:
-            done = count_whole_blocks(starts, arms)
+        def choose(trials: Sequence[Trial], failed: Mapping[str, str]) -> Sequence[str]:
+            done = count_whole_blocks(trials, arms)
             return () if failed or done >= pairs or is_decided(done) else arms
 
         experiment = Interleaved(
@@ -121,15 +121,15 @@ class Comparing:
             storage=storage, plan=self.plan, progress=self.progress, role=Role.CONFIRM, stage=self.stage,
             choose=choose, blocks=pairs, seed="", order=lambda block, _: order[block],
         )  # fmt: skip
-        self.starts = experiment.starts
+        self.trials = experiment.trials
         failed = experiment.measure()
         return next((f"{arm}: {reason}" for arm, reason in failed.items()), None)
 
     def judge(self, *, total_alpha: float = ALPHA) -> Gain:
         """Judge the pairs that there are. Raises UsageError when they are fewer than two."""
-        pairing = Pairing(role=Role.CONFIRM, sides=self.sides, pairs=len(self.starts))
-        pairs = read_pairs(self.starts, pairing)
-        gain = judge_starts(pairs, self.maximized.blend, total_alpha=total_alpha)
+        pairing = Pairing(role=Role.CONFIRM, sides=self.sides, pairs=len(self.trials))
+        pairs = read_pairs(self.trials, pairing)
+        gain = judge_trials(pairs, self.maximized.blend, total_alpha=total_alpha)
         first, second = zip(*pairs, strict=True)
         return replace(
             gain, metric=self.maximized.metric, age=find_age(first, second), p99=compare_tails(first, second)
@@ -138,14 +138,14 @@ class Comparing:
     def read(self, gain: Gain | None = None) -> Comparison:
         """Return both sides with their gain; by default as it is judged in a single look."""
         gain = gain or self.judge()
-        arms = gather_arms(self.sides, self.starts)
+        arms = gather_arms(self.sides, self.trials)
         lacks = {
             side: setup.space.lacks(arm.config)
             for side, arm, setup in zip(("first", "second"), arms, self.setups.values(), strict=True)
         }
         return Comparison(
             first=arms[0], second=arms[1], gain=gain,
-            reason=explain_gain(gain, pair_s=pair_seconds(self.starts)),
+            reason=explain_gain(gain, pair_s=pair_seconds(self.trials)),
             lacks={side: found for side, found in lacks.items() if found},
         )  # fmt: skip
 

@@ -1,16 +1,16 @@
-"""Measures configurations of one or several studies against each other, in interleaved blocks of starts."""
+"""Measures configurations of one or several studies against each other, in interleaved blocks of trials."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 
-from tuner.campaign.interleaved import Interleaved, Treatment, open_beside, start_s
+from tuner.campaign.interleaved import Interleaved, Treatment, open_beside, trial_s
 from tuner.campaign.prepare import Setup
 from tuner.campaign.progress import NullProgress, Progress
 from tuner.commands.contests.compare import ComparedMetric, prepare_as_begun, resolve
 from tuner.errors import UsageError
 from tuner.interrupts import signals_interrupt
 from tuner.ports import Config
-from tuner.records import Role, Start
+from tuner.records import Role, Trial
 from tuner.report.contest import CONTESTS, Contest, gather_contest
 from tuner.report.wording import say_duration
 from tuner.space import Space
@@ -40,7 +40,7 @@ def compare_several(
         configurations: `default`, `winner` and names of presets; or names of one's own for such, or for
             values. Relative bounds of the study are relative to the first.
         blocks: how many; by default 8, with longer presets 12 or 20.
-        preset: for how long each start is loaded; the study file's own by default.
+        preset: for how long each trial is loaded; the study file's own by default.
         progress: told what happens.
 
     Raises:
@@ -78,14 +78,14 @@ def hold_contest(
 ) -> Contest:
     """Measure the blocks that are missing, or read a contest that has them all.
 
-    Its starts are kept in a storage of their own in the folder of the first study, from which no search
+    Its trials are kept in a storage of their own in the folder of the first study, from which no search
     learns. Whoever calls this holds the locks of all studies.
 
     Args:
         planned: the entrants.
         setups: of each study, by its name.
         maximized: what is compared.
-        preset: for how long each start is loaded.
+        preset: for how long each trial is loaded.
         blocks: how many there are to be; by default 8, with longer presets 12 or 20.
         progress: told what happens.
 
@@ -105,9 +105,9 @@ def hold_contest(
     storage.remember(CONTEST, planned)
     arms = [each.arm for each in planned.entrants]
 
-    def choose(starts: Sequence[Start], failed: Mapping[str, str]) -> Sequence[str]:
-        live = [arm for arm in arms if arm not in failed and find_failure(arm, starts) is None]
-        return live if count_whole_blocks(starts, arms) < count and len(live) > 1 else ()
+    def choose(trials: Sequence[Trial], failed: Mapping[str, str]) -> Sequence[str]:
+        live = [arm for arm in arms if arm not in failed and find_failure(arm, trials) is None]
+        return live if count_whole_blocks(trials, arms) < count and len(live) > 1 else ()
 
     experiment = Interleaved(
         treatments={
@@ -118,7 +118,7 @@ def hold_contest(
     )  # fmt: skip
     if experiment.is_open:
         progress.note(
-            f"{len(arms)} configurations against each other in {count} blocks of fresh starts, about "
+            f"{len(arms)} configurations against each other in {count} blocks of fresh trials, about "
             f"{say_duration(experiment.left_s())}"
         )
         experiment.measure()
@@ -133,4 +133,4 @@ def say_lacks(space: Space, config: Config) -> tuple[str, ...]:
 
 def expect_s(entrants: int, preset: str, blocks: int | None = None) -> float:
     """Return the seconds that a contest is expected to take before anything was measured."""
-    return entrants * (blocks or BLOCKS[preset]) * start_s(PRESETS[preset])
+    return entrants * (blocks or BLOCKS[preset]) * trial_s(PRESETS[preset])

@@ -1,4 +1,4 @@
-"""Measures configurations under more and more connections: interleaved blocks of fresh starts."""
+"""Measures configurations under more and more connections: interleaved blocks of fresh trials."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -10,7 +10,7 @@ from tuner.campaign.interleaved import (
     Treatment,
     open_beside,
     refuse_too_little_time,
-    start_s,
+    trial_s,
 )
 from tuner.campaign.prepare import Setup
 from tuner.campaign.progress import NullProgress, Progress
@@ -19,7 +19,7 @@ from tuner.errors import UsageError
 from tuner.interrupts import signals_interrupt
 from tuner.measure.window import Load, example_workload
 from tuner.ports import Config
-from tuner.records import Role, Start
+from tuner.records import Role, Trial
 from tuner.report.curve import Curve, gather_curve
 from tuner.report.curve.page import MOST_CONFIGURATIONS
 from tuner.report.wording import say_duration
@@ -54,7 +54,7 @@ def curve(
 ) -> Curve:
     """Measure goodput, failures and p99 over the number of connections, go on with it, or read it.
 
-    Its starts are kept in a storage of their own beside the study's, from which no search learns.
+    Its trials are kept in a storage of their own beside the study's, from which no search learns.
 
     Args:
         settings: the study whose space and load are used; its connections are what is varied.
@@ -62,7 +62,7 @@ def curve(
             to the first. The default, and the winner if there is one, when left out.
         connections: under how many each is measured.
         minutes: wall time of the whole curve; by default that of four blocks, with longer presets 6 or 10.
-        preset: for how long each start is loaded; the study file's own by default.
+        preset: for how long each trial is loaded; the study file's own by default.
         progress: told what happens.
 
     Raises:
@@ -97,7 +97,7 @@ def _slow_down(setup: Setup, connections: int) -> Setup:
 
 def expected_minutes(planned: CurvePlan, plan: Plan, blocks: int) -> float:
     """Return the minutes that so many blocks take, rounded up to tenths."""
-    return ceil(blocks * len(planned.arms) * start_s(plan) / 6) / 10
+    return ceil(blocks * len(planned.arms) * trial_s(plan) / 6) / 10
 
 
 def plan_curve(
@@ -168,8 +168,8 @@ def measure_curve(
     """
     seed, load = setup.settings.seed, setup.load
 
-    def choose(starts: Sequence[Start], failed: Mapping[str, str]) -> Sequence[str]:
-        return [arm for arm in judge_curve(planned, starts, seed=seed).wanted() if arm not in failed]
+    def choose(trials: Sequence[Trial], failed: Mapping[str, str]) -> Sequence[str]:
+        return [arm for arm in judge_curve(planned, trials, seed=seed).wanted() if arm not in failed]
 
     experiment = Interleaved(
         treatments={
@@ -189,8 +189,8 @@ def measure_curve(
     if experiment.is_open:
         counts, left_s = ", ".join(f"{count:,}" for count in planned.connections), experiment.left_s()
         progress.note(
-            f"{' and '.join(planned.names)} under {counts} connections in blocks of fresh starts, about "
-            f"{int(left_s / experiment.expected_s())} starts in all, {say_duration(left_s)} at the most"
+            f"{' and '.join(planned.names)} under {counts} connections in blocks of fresh trials, about "
+            f"{int(left_s / experiment.expected_s())} trials in all, {say_duration(left_s)} at the most"
         )
         experiment.measure()
     return experiment

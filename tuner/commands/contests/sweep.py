@@ -1,4 +1,4 @@
-"""Measures the response curve of one parameter: interleaved blocks of fresh starts at several values."""
+"""Measures the response curve of one parameter: interleaved blocks of fresh trials at several values."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
@@ -11,7 +11,7 @@ from tuner.commands.contests.sweep_plan import plan_sweep
 from tuner.errors import TargetError
 from tuner.interrupts import signals_interrupt
 from tuner.ports import Scalar
-from tuner.records import Role, Start
+from tuner.records import Role, Trial
 from tuner.report.sweep import Sweep, gather_sweep
 from tuner.report.wording import say_duration
 from tuner.space.parameters import identifier
@@ -43,7 +43,7 @@ def sweep(  # noqa: PLR0913 - given by name, and most are left out
 ) -> Sweep:
     """Measure the response curve of one parameter, go on with an interrupted one, or read a finished one.
 
-    Its starts are kept in a storage of their own beside the study's, from which no search learns.
+    Its trials are kept in a storage of their own beside the study's, from which no search learns.
 
     Args:
         settings: the study whose space and load are used.
@@ -52,7 +52,7 @@ def sweep(  # noqa: PLR0913 - given by name, and most are left out
         around: `default` or `winner`, for a finer grid around the value that it has there.
         at: `default` or `winner`: what the other settings are.
         minutes: wall time of the whole sweep; by default 4, with longer presets 20 or 60.
-        preset: for how long each start is loaded; the study file's own by default.
+        preset: for how long each trial is loaded; the study file's own by default.
         progress: told what happens.
 
     Raises:
@@ -87,10 +87,10 @@ def measure_sweep(
     """
     settings, arms, name = setup.settings, planned.arms, planned.parameter
 
-    def choose(starts: Sequence[Start], failed: Mapping[str, str]) -> Sequence[str]:
+    def choose(trials: Sequence[Trial], failed: Mapping[str, str]) -> Sequence[str]:
         if arms[planned.control] in failed:
             return ()
-        wanted = judge_sweep(planned, starts, settings.constraints, seed=settings.seed).wanted()
+        wanted = judge_sweep(planned, trials, settings.constraints, seed=settings.seed).wanted()
         return [arms[index] for index in wanted if arms[index] not in failed]
 
     experiment = Interleaved(
@@ -104,8 +104,8 @@ def measure_sweep(
     if experiment.is_open:
         left_s = experiment.left_s()
         progress.note(
-            f"{name}: {len(arms)} values in blocks of fresh starts, about "
-            f"{int(left_s / experiment.expected_s())} starts in all, {say_duration(left_s)} at the most"
+            f"{name}: {len(arms)} values in blocks of fresh trials, about "
+            f"{int(left_s / experiment.expected_s())} trials in all, {say_duration(left_s)} at the most"
         )
         for said in _doubts(setup, name):
             progress.note(said)

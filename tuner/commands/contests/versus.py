@@ -231,7 +231,7 @@ def _enter_winners(setups: Mapping[str, Setup], notes: Sequence[str]) -> Contest
     for name, setup in setups.items():
         summary = read(setup.settings, with_explanation=False).summary
         entrants.append(Entrant(study=name, name=DEFAULT_ARM, config=setup.space.default()))
-        took = f"{say_duration(summary.timing['total_s'])}, {len(summary.starts)} starts"
+        took = f"{say_duration(summary.timing['total_s'])}, {len(summary.trials)} trials"
         if summary.winner is None or summary.gain is None or not summary.gain.is_proven:
             said.append(f"{name}: nothing was proven better than its default ({took}), which stands for it")
             continue

@@ -15,7 +15,7 @@ from tuner.campaign.campaign import run_campaign
 from tuner.campaign.experiment import Experiment, Seat, Shared
 from tuner.campaign.prepare import Setup
 from tuner.campaign.progress import Progress
-from tuner.campaign.start_runner import name_session
+from tuner.campaign.trial_runner import name_session
 from tuner.campaign.trial import Executor
 from tuner.commands import session
 from tuner.commands.fleet.engine import Engine, RemoteExecutor, connect_engine, open_engine, shown
@@ -111,8 +111,8 @@ class Lane:
             team.is_over.set()
 
     def _count_measured(self) -> int:
-        """Return how many starts of the host count."""
-        return sum(start.host == self.host and start.counts for start in [*self.team.storage.known.ended])
+        """Return how many trials of the host count."""
+        return sum(trial.host == self.host and trial.counts for trial in [*self.team.storage.known.ended])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,7 +13,7 @@ import dask
 from distributed import Client, Future, KilledWorker, LocalCluster, fire_and_forget
 from distributed.security import Security
 
-from tuner.campaign.trial import Keep, Trial, TrialOutcome
+from tuner.campaign.trial import Keep, TrialOutcome, TrialTask
 from tuner.campaign.turn import Turn
 from tuner.commands.fleet.worker import (
     CONNECT_S,
@@ -187,9 +187,9 @@ class RemoteExecutor:
     """Raises TargetError where no worker will come to the target any more."""
     note: Callable[[str], None]
 
-    def measure(self, trial: Trial, keep: Keep) -> TrialOutcome:
+    def measure(self, task: TrialTask, keep: Keep) -> TrialOutcome:
         """Run a trial; its windows are handed over when all of it is over."""
-        answer: Answer = self._ask(run_trial, trial)
+        answer: Answer = self._ask(run_trial, task)
         for text in answer.notes:
             self.note(text)
         for window in answer.windows:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from threading import Lock
 
 from tuner.campaign.progress import Leader, Progress
-from tuner.records import Role, Start
+from tuner.records import Role, Trial
 from tuner.statistics.control_level import Speedup
 
 
@@ -23,17 +23,17 @@ class Telling:
         with self._lock:
             self._progress.stage(name, done, total)
 
-    def start_begins(self, role: Role, label: str) -> None:
+    def trial_begins(self, role: Role, label: str) -> None:
         """Tell what is being measured on the host."""
         self._begins = role, f"{self._host}: {label or role.value}"
         with self._lock:
-            self._progress.start_begins(*self._begins)
+            self._progress.trial_begins(*self._begins)
 
-    def start_ends(self, start: Start, speedup: Speedup | None) -> None:
-        """Tell how a start ended, and once more which: others may have begun theirs meanwhile."""
+    def trial_ends(self, trial: Trial, speedup: Speedup | None) -> None:
+        """Tell how a trial ended, and once more which: others may have begun theirs meanwhile."""
         with self._lock:
-            self._progress.start_begins(*(self._begins or (start.role, self._host)))
-            self._progress.start_ends(start, speedup)
+            self._progress.trial_begins(*(self._begins or (trial.role, self._host)))
+            self._progress.trial_ends(trial, speedup)
 
     def leaders(self, leaders: Sequence[Leader]) -> None:
         """Tell which configurations lead."""

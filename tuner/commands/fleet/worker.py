@@ -24,7 +24,7 @@ from distributed import Worker
 from distributed.security import Security
 
 from tuner.campaign.prepare import Setup, prepare
-from tuner.campaign.trial import Executor, Trial, TrialOutcome, WorkerExecutor
+from tuner.campaign.trial import Executor, TrialOutcome, TrialTask, WorkerExecutor
 from tuner.commands.fleet.hosts import Identity, identify
 from tuner.errors import TargetError, TunerError
 from tuner.hosts.load_places import LOCAL
@@ -96,13 +96,13 @@ PLACES: dict[str, Place] = {}
 """Target → where its trials run, in this process."""
 
 
-def run_trial(host: str, trial: Trial) -> Answer:
+def run_trial(host: str, task: TrialTask) -> Answer:
     """Run a trial on a target of this process, which is given back where it is in trouble."""
     place, windows = PLACES[host], list[Window]()
     try:
         try:
             place.take()
-            measured = place.executor.measure(trial, windows.append)
+            measured = place.executor.measure(task, windows.append)
         except TunerError:
             place.release()
             raise

@@ -52,7 +52,7 @@ def gate(
         new: what is compared with it, likewise of `settings`.
         margin: share that the new side may be slower, 0 to 0.5.
         pairs: how many at the most, 2 or more; by default 20, with the preset thorough 32.
-        preset: for how long each start is loaded; the study file's own by default.
+        preset: for how long each trial is loaded; the study file's own by default.
         progress: told what happens.
 
     Raises:

@@ -3,11 +3,11 @@
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from tuner.campaign.interleaved import start_s
+from tuner.campaign.interleaved import trial_s
 from tuner.campaign.stages.confirm import credit_bearing
 from tuner.commands.contests.compare import Comparing
 from tuner.errors import TargetError
-from tuner.records import Start
+from tuner.records import Trial
 from tuner.report.regression import Measurement
 from tuner.report.wording import say_duration
 from tuner.statistics.arms.faults import find_faults
@@ -42,16 +42,16 @@ def measure_until_decided(
         TargetError: the first side cannot be measured, or the host is too noisy.
     """
     first, second = comparing.sides
-    most_s = 2 * looks[-1] * start_s(comparing.plan)
+    most_s = 2 * looks[-1] * trial_s(comparing.plan)
     judged = " and ".join(map(str, looks))
     comparing.progress.note(f"at most {looks[-1]} pairs, about {say_duration(most_s)}; judged after {judged}")
 
     def find_fault() -> str | None:
         arms = {arm: {ARM: arm} for arm in comparing.sides}
-        return find_faults(arms, arms[first], label_by_arm(comparing.starts), constraints).get(second)
+        return find_faults(arms, arms[first], label_by_arm(comparing.trials), constraints).get(second)
 
     def look() -> tuple[Finding, Gain]:
-        known = judge_feasibility(label_by_arm(comparing.starts), constraints, {ARM: first})
+        known = judge_feasibility(label_by_arm(comparing.trials), constraints, {ARM: first})
         gain = credit_bearing(comparing.judge(total_alpha=alpha_of(looks)), known)
         return judge(gain), gain
 
@@ -70,9 +70,9 @@ def measure_until_decided(
     return Measurement(finding=finding, comparison=comparing.read(gain), fault="", most_pairs=looks[-1])
 
 
-def label_by_arm(starts: Sequence[Start]) -> list[Start]:
-    """Return the starts with their arm for a configuration.
+def label_by_arm(trials: Sequence[Trial]) -> list[Trial]:
+    """Return the trials with their arm for a configuration.
 
     Two programs may have the same configuration, and what is known of one says nothing of the other.
     """
-    return [replace(start, config={ARM: start.arm}) for start in starts]
+    return [replace(trial, config={ARM: trial.arm}) for trial in trials]

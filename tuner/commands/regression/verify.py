@@ -51,7 +51,7 @@ class Remeasuring:
     pairs: int | None = None
     """At the most; None for as many as are likely to show it, and once more as many."""
     preset: str | None = None
-    """For how long each start is loaded; None for that of the study."""
+    """For how long each trial is loaded; None for that of the study."""
 
 
 def verify(
@@ -215,7 +215,7 @@ def plan_verification(before: Gain, noise: Noise, windows: int, most: int | None
     Args:
         before: the gain that the study measured.
         noise: of the host, as the study knows it.
-        windows: of each start.
+        windows: of each trial.
         most: pairs that somebody asks for.
     """
     if most is not None:

@@ -49,14 +49,14 @@ class Thresholds:
     errors_warning: float = 0.001
     errors_fault: float = 0.01
     errors_hopeless: float = 0.05
-    """Failed requests per request; the last ends a start at once."""
+    """Failed requests per request; the last ends a trial at once."""
     clock_step_s: float = 0.010
     """CLOCK_REALTIME against CLOCK_MONOTONIC. Slewing by NTP moves both alike (clock_gettime(2)), so this is
     somebody setting the clock, or a machine that was suspended."""
     problems_in_row: int = 2
     """Windows in a row in which the generator fails before it is the configuration's fault."""
     retries_per_window: int = 2
-    retries_per_start: int = 3
+    retries_per_trial: int = 3
     noisy_share: float = 0.20
     """Spoiled windows of all windows, beyond which the host is too noisy to measure on."""
     noisy_span_s: float = 600.0
@@ -78,7 +78,7 @@ class ControlFacts:
     """What the default showed on the same machine, to tell a configuration's fault from the machine's."""
 
     is_healthy: bool = True
-    """Whether the last start of the default could be measured."""
+    """Whether the last trial of the default could be measured."""
     major_faults_per_s: float = 0.0
     """Pages that its server read from disk."""
 

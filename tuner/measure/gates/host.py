@@ -55,7 +55,7 @@ def ports(facts: WindowFacts) -> Verdict | None:
     overflows = facts.counters.get("time_wait_overflows", 0.0)
     if not overflows:
         return None
-    # This start alone may have filled it, and another try would fill it again.
+    # This trial alone may have filled it, and another try would fill it again.
     return warning(
         Gate.PORTS,
         f"{overflows:,.0f} sockets found no place in TIME_WAIT; raise net.ipv4.tcp_max_tw_buckets",

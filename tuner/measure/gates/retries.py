@@ -32,21 +32,21 @@ class Noisy:
 class RetryBudget:
     """Counts the windows that the environment spoiled.
 
-    Call `begin_start` and `begin_window` where one begins, `allows_another` after each try of a window, and
+    Call `begin_trial` and `begin_window` where one begins, `allows_another` after each try of a window, and
     `complain` when it is time to ask whether measuring makes sense at all.
     """
 
     def __init__(self, limits: Thresholds = DEFAULTS) -> None:
         self._limits = limits
         self._in_window = 0
-        self._in_start = 0
+        self._in_trial = 0
         self._patience_s = limits.noisy_pause_s
         self._tries: deque[tuple[float, frozenset[str]]] = deque()
         """When each window was over, and the gates by which the environment spoiled it."""
 
-    def begin_start(self) -> None:
-        """Return the next start its retries."""
-        self._in_start = 0
+    def begin_trial(self) -> None:
+        """Return the next trial its retries."""
+        self._in_trial = 0
 
     def begin_window(self) -> None:
         """Return the next window its retries."""
@@ -66,10 +66,10 @@ class RetryBudget:
         if not spoiled:
             return False
         self._in_window += 1
-        self._in_start += 1
+        self._in_trial += 1
         return (
             self._in_window <= self._limits.retries_per_window
-            and self._in_start <= self._limits.retries_per_start
+            and self._in_trial <= self._limits.retries_per_trial
         )
 
     def rested(self, seconds: float) -> None:

@@ -7,7 +7,7 @@ from statistics import median
 from tuner.campaign.schedule import cost_s
 from tuner.errors import UsageError
 from tuner.ports import Scalar
-from tuner.records import Metric, Start
+from tuner.records import Metric, Trial
 from tuner.report.summary import Arm, gather_arms
 from tuner.space import Space
 from tuner.space.problems import suggest
@@ -38,14 +38,14 @@ class Contest:
     pairs: AllPairs
     """Ratio of every configuration to every other."""
     arms: tuple[Arm, ...]
-    """What the starts of each entrant gave, in the order of the plan."""
+    """What the trials of each entrant gave, in the order of the plan."""
     cpu_us: tuple[float | None, ...]
-    """CPU time of the servers per correct response, in microseconds; the median over starts."""
+    """CPU time of the servers per correct response, in microseconds; the median over trials."""
     faults: Mapping[int, str]
     """Entrant → why it may not be named best."""
     blocks: int
     """That hold every entrant which did not fail."""
-    starts: int
+    trials: int
     """Trials of all configurations together."""
     seconds: float
     """Wall time of all of it."""
@@ -89,34 +89,34 @@ def gather_contest(settings: Mapping[str, Study], spaces: Mapping[str, Space], s
     plan = storage.recall(CONTEST)
     if plan is None:
         raise UsageError("this storage holds no contest. Make one with `tuner versus`.")
-    starts = storage.starts()
-    by_arm = [[start for start in starts if start.arm == each.arm] for each in plan.entrants]
+    trials = storage.trials()
+    by_arm = [[trial for trial in trials if trial.arm == each.arm] for each in plan.entrants]
     return Contest(
         plan=plan, metric=storage.metric, spaces=spaces,
         workload=settings[plan.studies[0]].load.describe(),
-        pairs=judge_all_pairs(starts, [each.arm for each in plan.entrants]),
-        arms=gather_arms({each.arm: each.config for each in plan.entrants}, starts),
+        pairs=judge_all_pairs(trials, [each.arm for each in plan.entrants]),
+        arms=gather_arms({each.arm: each.config for each in plan.entrants}, trials),
         cpu_us=tuple(map(_median_cpu_us, by_arm)),
-        faults=_find_faults(plan, settings, starts),
-        blocks=count_whole_blocks(starts, [each.arm for each in plan.entrants]),
-        starts=sum(start.counts for start in starts), seconds=sum(map(cost_s, starts)),
+        faults=_find_faults(plan, settings, trials),
+        blocks=count_whole_blocks(trials, [each.arm for each in plan.entrants]),
+        trials=sum(trial.counts for trial in trials), seconds=sum(map(cost_s, trials)),
     )  # fmt: skip
 
 
-def _median_cpu_us(starts: Sequence[Start]) -> float | None:
-    found = [cost for start in starts if start.counts and (cost := cpu_per_request(start)) is not None]
+def _median_cpu_us(trials: Sequence[Trial]) -> float | None:
+    found = [cost for trial in trials if trial.counts and (cost := cpu_per_request(trial)) is not None]
     return median(found) if found else None
 
 
 def _find_faults(
-    plan: ContestPlan, settings: Mapping[str, Study], starts: Sequence[Start]
+    plan: ContestPlan, settings: Mapping[str, Study], trials: Sequence[Trial]
 ) -> Mapping[int, str]:
     """Judge the entrants of each study by its own bounds."""
     places = {each.arm: index for index, each in enumerate(plan.entrants)}
     found: dict[int, str] = {}
     for study in plan.studies:
         arms = {each.arm: each.config for each in plan.entrants if each.study == study}
-        own = [start for start in starts if start.arm in arms]
+        own = [trial for trial in trials if trial.arm in arms]
         control, constraints = next(iter(arms.values())), settings[study].constraints
         found |= {places[arm]: fault for arm, fault in find_faults(arms, control, own, constraints).items()}
     return found

@@ -24,7 +24,7 @@ from tuner.report.wording import (
 )
 from tuner.statistics.response_curve import Estimate
 
-SIDES = ("requests/s", "p99", "CPU/request", "failures", "starts")
+SIDES = ("requests/s", "p99", "CPU/request", "failures", "trials")
 
 
 def entrant_columns(contest: Contest) -> tuple[str, ...]:
@@ -42,7 +42,7 @@ def entrant_rows(contest: Contest) -> list[tuple[str, ...]]:
             say_milliseconds(arm.latency_p99_ms),
             NOTHING if cpu_us is None else f"{cpu_us:.1f} µs",
             say_failures(arm.failures, arm.requests),
-            f"{arm.starts}, {arm.failed_starts} failed" if arm.failed_starts else str(arm.starts),
+            f"{arm.trials}, {arm.failed_trials} failed" if arm.failed_trials else str(arm.trials),
             _say_connect_time(arm.connect_time),
         )
         rows.append(row[: len(entrant_columns(contest))])
@@ -60,7 +60,7 @@ def to_control(contest: Contest) -> list[Estimate | None]:
     """Return the ratio of each entrant to the first one, whose own is 1."""
     same = Estimate(ratio=1.0, low=1.0, high=1.0)
     others = [contest.pairs.estimates.get((index, 0)) for index in range(1, len(contest.arms))]
-    return [same if contest.arms[0].starts else None, *others]
+    return [same if contest.arms[0].trials else None, *others]
 
 
 def say_to_control(contest: Contest) -> list[str]:
@@ -129,7 +129,7 @@ def contest_json(contest: Contest) -> dict[str, Any]:
         "claims": list_claims(contest),
         "remarks": list_remarks(contest),
         "blocks": contest.blocks,
-        "starts": contest.starts,
+        "trials": contest.trials,
         "seconds": round(contest.seconds, 1),
     }  # fmt: skip
 

@@ -78,7 +78,7 @@ def _best_of(contest: Contest, study: str) -> int | None:
         for each in others
         if (each, control) in estimates and each not in contest.faults
     }
-    if control not in contest.faults and contest.arms[control].starts:
+    if control not in contest.faults and contest.arms[control].trials:
         ratios[control] = 1.0
     if not contest.plan.is_stepwise and len(ratios) > 1:
         return others[-1]  # the winner that was confirmed stands for its study, whatever it gives today
@@ -99,9 +99,9 @@ def say_claim(contest: Contest, over: int, under: int) -> str:
 
 
 def say_effort(contest: Contest) -> str:
-    """Write what was measured: 6 configurations, 8 blocks, 48 starts, 3 min 24 s."""
+    """Write what was measured: 6 configurations, 8 blocks, 48 trials, 3 min 24 s."""
     return (
-        f"{len(contest.arms)} configurations, {contest.blocks} blocks, {contest.starts} starts, "
+        f"{len(contest.arms)} configurations, {contest.blocks} blocks, {contest.trials} trials, "
         f"{say_duration(contest.seconds)}"
     )
 

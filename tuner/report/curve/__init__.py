@@ -24,7 +24,7 @@ class Curve:
     """The study's own; its number of connections is what is varied."""
     load_curve: LoadCurve
     """Goodput, failures and p99 of each configuration at each number of connections."""
-    starts: int
+    trials: int
     """Trials of all configurations together."""
     seconds: float
     """Wall time of all of it."""
@@ -65,11 +65,11 @@ def gather_curve(settings: Study, storage: Storage) -> Curve:
     plan = storage.recall(CURVE)
     if plan is None:
         raise UsageError(f"{settings.name}: this storage holds no load curve. Make one with `tuner curve`.")
-    starts = storage.starts()
+    trials = storage.trials()
     return Curve(
         study=settings.name, workload=settings.load.describe(),
-        load_curve=judge_curve(plan, starts, seed=settings.seed),
-        starts=sum(start.counts for start in starts), seconds=sum(map(cost_s, starts)),
+        load_curve=judge_curve(plan, trials, seed=settings.seed),
+        trials=sum(trial.counts for trial in trials), seconds=sum(map(cost_s, trials)),
     )  # fmt: skip
 
 
@@ -83,7 +83,7 @@ def read_curves(settings: Study) -> tuple[Curve, ...]:
     return tuple(
         gather_curve(settings, storage)
         for storage in open_storages(settings, CURVES)
-        if storage.recall(CURVE) is not None and storage.starts()
+        if storage.recall(CURVE) is not None and storage.trials()
     )
 
 
@@ -110,8 +110,8 @@ def _say_failing(spot: Spot) -> str:
     where = f"{spot.connections:,} connections"
     if spot.fault:
         return f"serves nothing from {where} on"
-    if spot.chance >= 0.5 or not spot.failed:  # noqa: PLR2004 - as LIKELY: it is the starts that fail
-        return f"{spot.failed_starts} of {spot.starts + spot.failed_starts} starts fail at {where}"
+    if spot.chance >= 0.5 or not spot.failed:  # noqa: PLR2004 - as LIKELY: it is the trials that fail
+        return f"{spot.failed_trials} of {spot.trials + spot.failed_trials} trials fail at {where}"
     return f"failures from {where} on ({say_share(spot)})"
 
 
@@ -135,11 +135,11 @@ def say_failures_of(spot: Spot) -> str:
 
 
 def say_effort(curve: Curve) -> str:
-    """Write what was measured: 2 configurations, 5 numbers of connections, 3 blocks, 30 starts, 4 min."""
+    """Write what was measured: 2 configurations, 5 numbers of connections, 3 blocks, 30 trials, 4 min."""
     count = len(curve.names)
     return (
         f"{count} configuration{'' if count == 1 else 's'}, {len(curve.connections)} numbers of connections, "
-        f"{curve.load_curve.blocks} blocks, {curve.starts} starts, {say_duration(curve.seconds)}"
+        f"{curve.load_curve.blocks} blocks, {curve.trials} trials, {say_duration(curve.seconds)}"
     )
 
 
@@ -174,7 +174,7 @@ def curve_json(curve: Curve) -> dict[str, Any]:
         ],
         "verdict": curve.verdict,
         "blocks": curve.load_curve.blocks,
-        "starts": curve.starts,
+        "trials": curve.trials,
         "seconds": round(curve.seconds, 1),
     }
 
@@ -200,8 +200,8 @@ def _spot_json(spot: Spot) -> dict[str, Any]:
         "latency_p99_ms": spot.p99_ms,
         "bears": spot.bears,
         "chance_bears": spot.chance,
-        "starts": spot.starts,
-        "failed_starts": spot.failed_starts,
+        "trials": spot.trials,
+        "failed_trials": spot.failed_trials,
         "fault": spot.fault or None,
     }  # fmt: skip
 

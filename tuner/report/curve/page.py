@@ -118,7 +118,7 @@ def _draw_p99(curve: Curve) -> Chart | None:
     told = Told(value=lambda spot: spot.p99_ms or None, interval=lambda _: None)
     return _chart(
         curve, told, axis, OTHER_PX, name="p99", title="99th percentile", y_title="p99",
-        caption="Of the requests that were answered, the median of the starts. Logarithmic axis.",
+        caption="Of the requests that were answered, the median of the trials. Logarithmic axis.",
         y_labels=number_labels(axis, unit="ms", width_px=OTHER_PX),
     )  # fmt: skip
 

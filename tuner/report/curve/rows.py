@@ -16,10 +16,10 @@ from tuner.report.tables import (
 from tuner.report.wording import NOTHING, make_printable, say_estimate, say_milliseconds, say_rate
 from tuner.statistics.curves.load_curve import Spot
 
-HEAD = ("connections", "configuration", "requests/s", "ratio to the first", "failed", "p99", "starts")
+HEAD = ("connections", "configuration", "requests/s", "ratio to the first", "failed", "p99", "trials")
 OF_SPOT = (
     "connections", "configuration", "goodput_rps", "goodput_low", "goodput_high", "ratio", "low", "high",
-    "latency_p99_ms", "failures", "requests", "starts", "failed_starts", "bears", "fault",
+    "latency_p99_ms", "failures", "requests", "trials", "failed_trials", "bears", "fault",
 )  # fmt: skip
 """Columns of the CSV."""
 
@@ -33,7 +33,7 @@ def list_rows(curve: Curve) -> list[tuple[str, ...]]:
             f"{say_rate(spot.goodput.ratio)} [{say_rate(spot.goodput.low)}, {say_rate(spot.goodput.high)}]",
             "" if spot.ratio is None else say_estimate(spot.ratio),
             say_failures_of(spot), say_milliseconds(spot.p99_ms),
-            f"{spot.starts}, {spot.failed_starts} failed" if spot.failed_starts else str(spot.starts),
+            f"{spot.trials}, {spot.failed_trials} failed" if spot.failed_trials else str(spot.trials),
         )
         for spot in curve.load_curve.by_connections
     ]  # fmt: skip
@@ -54,8 +54,8 @@ def curve_csv(curve: Curve) -> str:
     rows = (
         (
             spot.connections, curve.names[spot.config], *list_interval(spot.goodput),
-            *list_interval(spot.ratio), spot.p99_ms, spot.failed, spot.requests, spot.starts,
-            spot.failed_starts, spot.bears, spot.fault or None,
+            *list_interval(spot.ratio), spot.p99_ms, spot.failed, spot.requests, spot.trials,
+            spot.failed_trials, spot.bears, spot.fault or None,
         )
         for spot in curve.load_curve.by_connections
     )  # fmt: skip
@@ -96,7 +96,7 @@ def draw_goodput(curve: Curve) -> DrawnRows:
     return DrawnRows(
         sets=(whole, columns, columns[:4], columns[:3], columns[:4]),
         draw=lambda width: ["", *(_draw(spot, most, width) if width >= LEAST_BAR else "" for spot in spots)],
-        styles=["" if spot.bears or not (spot.starts or spot.fault) else "yellow" for spot in spots],
+        styles=["" if spot.bears or not (spot.trials or spot.fault) else "yellow" for spot in spots],
         least=LEAST_BAR, most=MOST_BAR, left=1,
     )  # fmt: skip
 

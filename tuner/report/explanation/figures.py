@@ -14,7 +14,7 @@ TONES = {Finding.HELPS: "good", Finding.HARMFUL: "bad"}
 FAINT = "edge"
 WORTHS_CAPTION = (
     "Each bar begins where the one before ends: in logarithms the worths of the lines add up to the gain. By "
-    "one model of all starts, with 95 % intervals; grey bars are not shown to help. Given last: what a line "
+    "one model of all trials, with 95 % intervals; grey bars are not shown to help. Given last: what a line "
     "adds when all others are there already."
 )
 

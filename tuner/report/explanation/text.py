@@ -37,7 +37,7 @@ def explanation_text(space: Space, found: Explanation, headline: str) -> str:
 def _foot(found: Explanation) -> str:
     pairs = "the pairs of the confirmation included" if found.is_confirmed else "no confirmation among them"
     return (
-        f"From {found.starts} starts, {pairs}, by one model of all; intervals are of 95 %. "
+        f"From {found.trials} trials, {pairs}, by one model of all; intervals are of 95 %. "
         "The worths of the lines multiply to the gain. More of one setting: --parameter NAME."
     )
 
@@ -157,7 +157,7 @@ def _say_depth(space: Space, depth: Depth) -> Iterator[str]:
 
 
 def _curve(space: Space, depth: Depth) -> list[str]:
-    """Write the response curve: value, at the winner, at the default, starts with this very value."""
+    """Write the response curve: value, at the winner, at the default, trials with this very value."""
     if not depth.curve:
         return []
     rows = [
@@ -165,11 +165,11 @@ def _curve(space: Space, depth: Depth) -> list[str]:
             _show(space, depth.parameter, point.value),
             NOTHING if point.at_winner is None else say_estimate(point.at_winner),
             NOTHING if point.at_default is None else say_estimate(point.at_default),
-            str(point.starts or NOTHING),
+            str(point.trials or NOTHING),
         )
         for point in _thin(depth.curve)
     ]
-    titles = ("value", "as chosen", "at the default", "starts")
+    titles = ("value", "as chosen", "at the default", "trials")
     widths = [max(map(len, column)) for column in zip(titles, *rows, strict=True)]
     return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
             for row in (titles, *rows)]  # fmt: skip
@@ -179,7 +179,7 @@ MOST_POINTS = 24
 
 
 def _thin(curve: Sequence[CurvePoint]) -> Sequence[CurvePoint]:
-    """Return at most so many points, the ends and those with the most starts kept."""
+    """Return at most so many points, the ends and those with the most trials kept."""
     if len(curve) <= MOST_POINTS:
         return curve
     step = (len(curve) - 1) / (MOST_POINTS - 1)

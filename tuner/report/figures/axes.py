@@ -104,7 +104,7 @@ def _span(at_px: float, text_px: float, width_px: float) -> tuple[str, float, fl
 def ratio_axis(ratios: Iterable[float]) -> Axis:
     """Make a logarithmic axis for ratios, with 1 on it and some room at its ends.
 
-    It does not follow losers all the way: what lies below is drawn at the edge, so that one start that
+    It does not follow losers all the way: what lies below is drawn at the edge, so that one trial that
     nearly stood still does not squeeze all others into a strip.
     """
     values = [1.0, *(ratio for ratio in ratios if ratio > 0 and math.isfinite(ratio))]
@@ -185,8 +185,8 @@ def _candidates(axis: Axis, unit: str) -> Iterator[list[float]]:
     if axis.is_log and unit in BYTES:
         first, last = math.ceil(math.log2(axis.low) - 1e-9), math.floor(math.log2(axis.high) + 1e-9)
         for stride in (1, 2, 3, 4, 5, 10):
-            start = -(-first // stride) * stride
-            yield [2.0**power for power in range(start, last + 1, stride)]
+            trial = -(-first // stride) * stride
+            yield [2.0**power for power in range(trial, last + 1, stride)]
     elif axis.is_log:
         decades = range(math.floor(math.log10(axis.low)), math.ceil(math.log10(axis.high)) + 1)
         for scales in ((1, 2, 5), (1, 3), (1,)):

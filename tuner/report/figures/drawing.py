@@ -35,10 +35,10 @@ class Point:
 
     x: float
     y: float
-    start: int | None = None
-    """Number of the start that it stands for; the page describes each start once."""
+    trial: int | None = None
+    """Number of the trial that it stands for; the page describes each trial once."""
     tip: str = ""
-    """The description, where it is no single start."""
+    """The description, where it is no single trial."""
     is_hollow: bool = False
 
 
@@ -92,7 +92,7 @@ class Chart:
     """Their places are percentages of the height, from the bottom."""
     y_title: str = ""
     notes: tuple[Note, ...] = ()
-    table: str = "The table of starts at the end of the page has the same numbers."
+    table: str = "The table of trials at the end of the page has the same numbers."
     """Where the same is to be read."""
 
     @property

@@ -8,7 +8,7 @@ from typing import TypeGuard
 
 from tuner.explain.variation import is_among, is_same
 from tuner.ports import Scalar
-from tuner.records import Role, Start
+from tuner.records import Role, Trial
 from tuner.report.figures.axes import Axis, Label, arrange_labels, number_labels, ratio_axis, ratio_labels
 from tuner.report.figures.drawing import (
     Chart,
@@ -150,16 +150,16 @@ def varied_parameters(summary: Summary) -> tuple[str, ...]:
     return (*ranked, *rest)
 
 
-def measured_starts(summary: Summary) -> list[Start]:
-    """Return every start with a speedup."""
-    return [start for start in summary.starts if start.number in summary.speedups]
+def measured_trials(summary: Summary) -> list[Trial]:
+    """Return every trial with a speedup."""
+    return [trial for trial in summary.trials if trial.number in summary.speedups]
 
 
-def side_of(summary: Summary, start: Start) -> str:
-    """Return whose start it is: the default's, the winner's or another's."""
-    if start.role is Role.CONTROL or dict(start.config) == dict(summary.default.config):
+def side_of(summary: Summary, trial: Trial) -> str:
+    """Return whose trial it is: the default's, the winner's or another's."""
+    if trial.role is Role.CONTROL or dict(trial.config) == dict(summary.default.config):
         return "default"
-    return "winner" if summary.is_winner(start.config) else "other"
+    return "winner" if summary.is_winner(trial.config) else "other"
 
 
 def draw_slices(summary: Summary) -> list[Chart]:
@@ -167,30 +167,30 @@ def draw_slices(summary: Summary) -> list[Chart]:
     drawn = (
         draw_slice(summary, name, number=number)
         for number, name in enumerate(varied_parameters(summary))
-        if len({start.config.get(name) for start in measured_starts(summary)}) > 1
+        if len({trial.config.get(name) for trial in measured_trials(summary)}) > 1
     )
     return [chart for chart in drawn if chart is not None]
 
 
 def draw_slice(summary: Summary, name: str, *, number: int = 0) -> Chart | None:
-    """Draw the speedup of every start against its value of one parameter, where it has one."""
-    starts = [start for start in measured_starts(summary) if name in start.config]
-    if not starts:
+    """Draw the speedup of every trial against its value of one parameter, where it has one."""
+    trials = [trial for trial in measured_trials(summary) if name in trial.config]
+    if not trials:
         return None
     default = summary.default.config.get(name)
     winner = summary.winner.config.get(name) if summary.winner is not None else None
     # What another setting switches off has no value there.
     marked = [each for each in (default, winner) if each is not None]
-    scale = make_scale(summary.space, name, [*(start.config[name] for start in starts), *marked])
+    scale = make_scale(summary.space, name, [*(trial.config[name] for trial in trials), *marked])
     x_axis = with_room(places_axis(scale), scale)
-    y_axis = ratio_axis(summary.speedups[start.number].ratio for start in measured_starts(summary))
+    y_axis = ratio_axis(summary.speedups[trial.number].ratio for trial in measured_trials(summary))
     series = [level_line(y_axis, 1, SLICE_PX)]
     if default is not None:
         series.append(upright_line(x_axis.percent(place(scale, default)), SLICE_PX, style="dashed"))
     if winner is not None and (default is None or not is_same(winner, default)):
         series.append(upright_line(x_axis.percent(place(scale, winner)), SLICE_PX, tone="good"))
     for side in SIDES:
-        group = [start for start in starts if side_of(summary, start) == side]
+        group = [trial for trial in trials if side_of(summary, trial) == side]
         series.append(_draw_side(summary, side, group, (x_axis, y_axis), scale))
     return Chart(
         name=f"slice-{number}", title=name, height=SLICE_PX, series=tuple(series),
@@ -200,40 +200,40 @@ def draw_slice(summary: Summary, name: str, *, number: int = 0) -> Chart | None:
 
 
 def _draw_side(
-    summary: Summary, side: str, starts: Sequence[Start], axes: tuple[Axis, Axis], scale: ValueScale
+    summary: Summary, side: str, trials: Sequence[Trial], axes: tuple[Axis, Axis], scale: ValueScale
 ) -> Series:
-    """Draw the starts of one side of a slice; only other configurations than these two have intervals."""
+    """Draw the trials of one side of a slice; only other configurations than these two have intervals."""
     x_axis, y_axis = axes
     tone, symbol = SIDES[side]
     spread = 0.012 if scale.has_range else 0.14
     xs = [
-        x_axis.percent(place(scale, start.config[scale.parameter]) + spread * jitter(start.number))
-        for start in starts
+        x_axis.percent(place(scale, trial.config[scale.parameter]) + spread * jitter(trial.number))
+        for trial in trials
     ]
-    speedups = [summary.speedups[start.number] for start in starts]
+    speedups = [summary.speedups[trial.number] for trial in trials]
     points = tuple(
-        Point(x=x, y=height_of(y_axis, speedup.ratio, SLICE_PX), start=start.number)
-        for x, speedup, start in zip(xs, speedups, starts, strict=True)
+        Point(x=x, y=height_of(y_axis, speedup.ratio, SLICE_PX), trial=trial.number)
+        for x, speedup, trial in zip(xs, speedups, trials, strict=True)
     )
     lines = interval_lines(xs, speedups, y_axis, SLICE_PX) if side == "other" else ()
     return Series(tone=tone, symbol=symbol, points=points, lines=lines, style="faint")
 
 
 def jitter(number: int) -> float:
-    """Return a start's own offset between −1 and 1, so that equal values do not hide each other."""
+    """Return a trial's own offset between −1 and 1, so that equal values do not hide each other."""
     return 2 * (number * GOLDEN % 1) - 1
 
 
 def draw_parallel(summary: Summary) -> Chart | None:
-    """Draw every start as a line over the parameters that matter most, coloured by speedup."""
-    starts = [start for start in measured_starts(summary) if start.role in {Role.SEARCH, Role.REPEAT}]
+    """Draw every trial as a line over the parameters that matter most, coloured by speedup."""
+    trials = [trial for trial in measured_trials(summary) if trial.role in {Role.SEARCH, Role.REPEAT}]
     names = [
-        name for name in varied_parameters(summary) if any(name in start.config for start in starts)
+        name for name in varied_parameters(summary) if any(name in trial.config for trial in trials)
     ][:AXES_AT_MOST]  # fmt: skip
-    if len(names) < 2 or not starts:  # noqa: PLR2004 - lines need two ends
+    if len(names) < 2 or not trials:  # noqa: PLR2004 - lines need two ends
         return None
     scales = [
-        make_scale(summary.space, name, [start.config[name] for start in starts if name in start.config])
+        make_scale(summary.space, name, [trial.config[name] for trial in trials if name in trial.config])
         for name in names
     ]
     columns = Axis(low=-0.1, high=len(names) - 0.5)
@@ -241,11 +241,11 @@ def draw_parallel(summary: Summary) -> Chart | None:
     labels = [(columns.share(index), name) for index, name in enumerate(names)]
     return Chart(
         name="parallel", title="Parallel coordinates", height=PARALLEL_PX,
-        caption="One line per start of the search through the parameters that matter most; off and other "
+        caption="One line per trial of the search through the parameters that matter most; off and other "
         "special values stand below the range.",
         series=(
             *(upright_line(x, PARALLEL_PX, tone="ink") for x in xs),
-            *_draw_lines(summary, starts, scales, xs),
+            *_draw_lines(summary, trials, scales, xs),
         ),
         notes=tuple(
             note for x, scale in zip(xs, scales, strict=True) for note in _note_values(summary, scale, x)
@@ -255,10 +255,10 @@ def draw_parallel(summary: Summary) -> Chart | None:
 
 
 def _draw_lines(
-    summary: Summary, starts: Sequence[Start], scales: Sequence[ValueScale], xs: Sequence[float]
+    summary: Summary, trials: Sequence[Trial], scales: Sequence[ValueScale], xs: Sequence[float]
 ) -> list[Series]:
-    """Draw the starts in three groups, the best tenth last and boldest."""
-    ratios = sorted(summary.speedups[start.number].ratio for start in starts)
+    """Draw the trials in three groups, the best tenth last and boldest."""
+    ratios = sorted(summary.speedups[trial.number].ratio for trial in trials)
     top = ratios[max(0, math.ceil((1 - BEST_SHARE) * len(ratios)) - 1)]
     groups: tuple[tuple[str, str, str, Callable[[float], bool]], ...] = (
         ("below the default", "pale", "thin", lambda ratio: ratio < min(1.0, top)),
@@ -269,10 +269,10 @@ def _draw_lines(
     for name, tone, style, belongs in groups:
         points: list[Point] = []
         lines: list[Stroke] = []
-        for start in (each for each in starts if belongs(summary.speedups[each.number].ratio)):
+        for trial in (each for each in trials if belongs(summary.speedups[each.number].ratio)):
             own = [
-                None if (value := start.config.get(scale.parameter)) is None
-                else Point(x=x, y=_stretch(scale, value), start=start.number)
+                None if (value := trial.config.get(scale.parameter)) is None
+                else Point(x=x, y=_stretch(scale, value), trial=trial.number)
                 for x, scale in zip(xs, scales, strict=True)
             ]  # fmt: skip
             points += [point for point in own if point is not None]

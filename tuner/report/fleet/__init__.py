@@ -1,11 +1,11 @@
-"""Who works on a study: each host with what is measured there, since when, and how many starts it makes."""
+"""Who works on a study: each host with what is measured there, since when, and how many trials it makes."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from types import MappingProxyType
 from typing import Any
 
-from tuner.records import Start, State
+from tuner.records import Trial, State
 from tuner.study.facts import FINGERPRINT, OTHER_HOSTS, VERDICT
 from tuner.study.storage import Storage
 
@@ -19,19 +19,19 @@ class HostRow:
 
     host: str
     doing: str
-    """What is measured there now: role and number of the start; empty when nothing is, or nobody works."""
+    """What is measured there now: role and number of the trial; empty when nothing is, or nobody works."""
     since_s: float | None
-    """Seconds since that start began; None when nothing is measured."""
+    """Seconds since that trial began; None when nothing is measured."""
     silent_s: float | None
     """Seconds since its worker was heard of; None when none is connected."""
-    starts: int
+    trials: int
     """That have ended."""
     per_hour: float
-    """Starts of the last hour in which it was at work."""
+    """Trials of the last hour in which it was at work."""
     failed: int
-    """Starts that were the configurations' fault."""
+    """Trials that were the configurations' fault."""
     lost: int
-    """Starts that gave nothing: the environment's fault, or lost with their worker."""
+    """Trials that gave nothing: the environment's fault, or lost with their worker."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,19 +44,19 @@ class Fleet:
     hosts: tuple[HostRow, ...]
 
     @property
-    def starts(self) -> int:
-        """Return how many starts have ended on all hosts."""
-        return sum(each.starts for each in self.hosts)
+    def trials(self) -> int:
+        """Return how many trials have ended on all hosts."""
+        return sum(each.trials for each in self.hosts)
 
     @property
     def per_hour(self) -> float:
-        """Return how many starts all hosts make in an hour."""
+        """Return how many trials all hosts make in an hour."""
         return sum(each.per_hour for each in self.hosts)
 
     def as_json(self) -> dict[str, Any]:
         """Return the same for scripts."""
         return {
-            "study": self.study, "state": self.state, "starts": self.starts, "per_hour": self.per_hour,
+            "study": self.study, "state": self.state, "trials": self.trials, "per_hour": self.per_hour,
             "hosts": [asdict(each) for each in self.hosts],
         }  # fmt: skip
 
@@ -78,17 +78,17 @@ def read_fleet(
         now_s: seconds since the epoch.
         silences: host → seconds since its worker was heard of, where it is connected.
     """
-    starts = storage.starts()
+    trials = storage.trials()
     first, hosts = storage.recall(FINGERPRINT), storage.hosts
     joined = [first.host, *(storage.recall(OTHER_HOSTS) or {})] if first else []
     known = dict.fromkeys(joined if hosts is None else hosts.names)
-    groups: dict[str, list[Start]] = {host: [] for host in known}
-    for start in starts:
-        # In a study of one worker starts name no host.
-        groups.setdefault(start.host or next(iter(known), ""), []).append(start)
+    groups: dict[str, list[Trial]] = {host: [] for host in known}
+    for trial in trials:
+        # In a study of one worker trials name no host.
+        groups.setdefault(trial.host or next(iter(known), ""), []).append(trial)
     is_finished = storage.recall(VERDICT) is not None
     # What is still running where nobody is at work was cut off.
-    running = {start.number for start in starts if is_running and start.state is State.RUNNING}
+    running = {trial.number for trial in trials if is_running and trial.state is State.RUNNING}
     return Fleet(
         study=study,
         state="finished" if is_finished else "running" if is_running else "stopped",
@@ -98,34 +98,34 @@ def read_fleet(
 
 def _row(
     host: str,
-    starts: Sequence[Start],
+    trials: Sequence[Trial],
     running: Collection[int],
     silences: Mapping[str, float],
     now_s: float,
 ) -> HostRow:
-    ended = [start for start in starts if start.state is not State.RUNNING]
-    now = next((start for start in reversed(starts) if start.number in running), None)
+    ended = [trial for trial in trials if trial.state is not State.RUNNING]
+    now = next((trial for trial in reversed(trials) if trial.number in running), None)
     return HostRow(
         host=host,
         doing=f"{now.role} #{now.number}" if now else "",
         since_s=max(0.0, now_s - now.started_s) if now else None,
         silent_s=silences.get(host),
-        starts=len(ended),
+        trials=len(ended),
         per_hour=_per_hour(ended),
-        failed=sum(start.state is State.FAILED for start in ended),
-        lost=sum(start.state is State.INVALID for start in ended),
+        failed=sum(trial.state is State.FAILED for trial in ended),
+        lost=sum(trial.state is State.INVALID for trial in ended),
     )
 
 
-def _per_hour(ended: Sequence[Start]) -> float:
-    """Return the rate of starts over the last hour in which any was made."""
+def _per_hour(ended: Sequence[Trial]) -> float:
+    """Return the rate of trials over the last hour in which any was made."""
     if not ended:
         return 0.0
     last_s = ended[-1].started_s + _took_s(ended[-1])
-    lately = [start for start in ended if start.started_s >= last_s - LATELY_S]
+    lately = [trial for trial in ended if trial.started_s >= last_s - LATELY_S]
     spent_s = last_s - lately[0].started_s if lately else 0.0
     return 3600 * len(lately) / spent_s if spent_s > 0 else 0.0
 
 
-def _took_s(start: Start) -> float:
-    return start.timing.deploy_s + start.timing.load_s
+def _took_s(trial: Trial) -> float:
+    return trial.timing.deploy_s + trial.timing.load_s

@@ -8,12 +8,12 @@ from collections.abc import Callable
 from tuner.report.fleet import Fleet, HostRow
 
 METRICS: tuple[tuple[str, str, str, Callable[[HostRow], float | None]], ...] = (
-    ("tuner_starts_total", "counter", "Starts that have ended.", lambda row: row.starts),
-    ("tuner_starts_failed_total", "counter", "Starts that configurations failed.", lambda row: row.failed),
-    ("tuner_starts_lost_total", "counter", "Starts that gave nothing.", lambda row: row.lost),
-    ("tuner_starts_per_hour", "gauge", "Starts of the last hour at work.", lambda row: row.per_hour),
+    ("tuner_trials_total", "counter", "Trials that have ended.", lambda row: row.trials),
+    ("tuner_trials_failed_total", "counter", "Trials that configurations failed.", lambda row: row.failed),
+    ("tuner_trials_lost_total", "counter", "Trials that gave nothing.", lambda row: row.lost),
+    ("tuner_trials_per_hour", "gauge", "Trials of the last hour at work.", lambda row: row.per_hour),
     ("tuner_measuring", "gauge", "Whether the host is measured now.", lambda row: float(bool(row.doing))),
-    ("tuner_start_age_seconds", "gauge", "Since when the running start runs.", lambda row: row.since_s),
+    ("tuner_trial_age_seconds", "gauge", "Since when the running trial runs.", lambda row: row.since_s),
     ("tuner_heartbeat_age_seconds", "gauge", "Since when its worker is silent.", lambda row: row.silent_s),
 )
 """Name, type, help and value; a host without the value has no line."""

@@ -4,14 +4,14 @@ from tuner.report.fleet import Fleet, HostRow
 from tuner.report.wording import make_printable
 
 LONGEST_HOST = 24
-HEAD = ("host", "measures", "since", "heard", "starts", "/hour", "failed", "lost")
+HEAD = ("host", "measures", "since", "heard", "trials", "/hour", "failed", "lost")
 
 
 def fleet_text(fleet: Fleet) -> str:
     """Return a line for the study, and one for each host."""
     hosts = f"{len(fleet.hosts)} host{'' if len(fleet.hosts) == 1 else 's'}"
     told = (
-        f"{fleet.study}: {fleet.state}, {hosts}, {fleet.starts} starts, {fleet.per_hour:.0f} starts per hour"
+        f"{fleet.study}: {fleet.state}, {hosts}, {fleet.trials} trials, {fleet.per_hour:.0f} trials per hour"
     )
     rows = [HEAD, *map(_cells, fleet.hosts)]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
@@ -31,7 +31,7 @@ def _cells(row: HostRow) -> tuple[str, ...]:
         row.doing or "–",
         _say_seconds(row.since_s),
         _say_seconds(row.silent_s),
-        str(row.starts),
+        str(row.trials),
         f"{row.per_hour:.0f}",
         str(row.failed),
         str(row.lost),

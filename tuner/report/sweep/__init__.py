@@ -34,10 +34,10 @@ class Sweep:
     sweeping: Sweeping
     """The values that were tried, with the estimate and the interval of each."""
     arms: tuple[Arm, ...]
-    """What the starts of each value gave, in the order of the plan's values."""
+    """What the trials of each value gave, in the order of the plan's values."""
     metric: Metric
     """What is measured."""
-    starts: int
+    trials: int
     """Trials of all values together."""
     seconds: float
     """Wall time of all of it."""
@@ -100,15 +100,15 @@ def gather_sweep(settings: Study, space: Space, storage: Storage) -> Sweep:
     plan = storage.recall(SWEEP)
     if plan is None:
         raise UsageError(f"{settings.name}: this storage holds no sweep. Make one with `tuner sweep`.")
-    starts = storage.starts()
+    trials = storage.trials()
     return Sweep(
         study=settings.name, workload=settings.describe_load(), space=space, metric=storage.metric,
-        sweeping=judge_sweep(plan, starts, settings.constraints, seed=settings.seed),
-        arms=gather_arms(dict(zip(plan.arms, plan.configs, strict=True)), starts),
+        sweeping=judge_sweep(plan, trials, settings.constraints, seed=settings.seed),
+        arms=gather_arms(dict(zip(plan.arms, plan.configs, strict=True)), trials),
         unsteady=tuple(
-            sum(each.counts and not each.steady for each in starts if each.arm == arm) for arm in plan.arms
+            sum(each.counts and not each.steady for each in trials if each.arm == arm) for arm in plan.arms
         ),
-        starts=sum(start.counts for start in starts), seconds=sum(map(cost_s, starts)),
+        trials=sum(trial.counts for trial in trials), seconds=sum(map(cost_s, trials)),
     )  # fmt: skip
 
 
@@ -122,7 +122,7 @@ def read_sweeps(settings: Study, space: Space) -> tuple[Sweep, ...]:
     return tuple(
         gather_sweep(settings, space, storage)
         for storage in open_storages(settings, SWEEPS)
-        if storage.recall(SWEEP) is not None and any(start.counts for start in storage.starts())
+        if storage.recall(SWEEP) is not None and any(trial.counts for trial in storage.trials())
     )
 
 
@@ -181,9 +181,9 @@ def say_tolerance(sweep: Sweep) -> str:
 
 
 def say_effort(sweep: Sweep) -> str:
-    """Write what was measured: 9 values, 7 blocks, 63 starts, 3 min 52 s."""
+    """Write what was measured: 9 values, 7 blocks, 63 trials, 3 min 52 s."""
     return (
-        f"{len(sweep.values)} values, {sweep.sweeping.blocks} blocks, {sweep.starts} starts, "
+        f"{len(sweep.values)} values, {sweep.sweeping.blocks} blocks, {sweep.trials} trials, "
         f"{say_duration(sweep.seconds)}"
     )
 
@@ -192,10 +192,10 @@ def list_faults(sweep: Sweep) -> list[str]:
     """Return why values may not be named best, and of which the server was still changing, a line each."""
     lacking = "holds less than the default, so it is not named best: "
     changing = [
-        f"{sweep.show(value)}: {count} of {arm.starts} trials were measured while goodput or the number of "
+        f"{sweep.show(value)}: {count} of {arm.trials} trials were measured while goodput or the number of "
         "processes still changed; the figure may be too low. Set a longer `warmup_s:`."
         for value, count, arm in zip(sweep.values, sweep.unsteady, sweep.arms, strict=False)
-        if 2 * count > arm.starts
+        if 2 * count > arm.trials
     ]
     return changing + [
         f"{sweep.show(sweep.values[each.index])} {'fails: ' if each.is_out else lacking}{each.fault}"
@@ -243,7 +243,7 @@ def sweep_json(sweep: Sweep) -> dict[str, Any]:
         },
         "advice": capitalize(sweep.advice),
         "blocks": sweep.sweeping.blocks,
-        "starts": sweep.starts,
+        "trials": sweep.trials,
         "seconds": round(sweep.seconds, 1),
     }  # fmt: skip
 

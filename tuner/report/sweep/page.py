@@ -92,7 +92,7 @@ def draw_marks(sweep: Sweep) -> list[Mark]:
         marks.append(
             Mark(
                 x=x, label=label, row=row, tone=_tone(sweep, tried),
-                tip=f"{label}: {said}, {tried.starts} starts" + (f"; {tried.fault}" if tried.fault else ""),
+                tip=f"{label}: {said}, {tried.trials} trials" + (f"; {tried.fault}" if tried.fault else ""),
                 y=None if estimate is None else axis.y(estimate.ratio),
                 low=None if estimate is None else axis.y(estimate.low),
                 high=None if estimate is None else axis.y(estimate.high),

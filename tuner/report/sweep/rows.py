@@ -22,7 +22,7 @@ from tuner.statistics.curves.sweep import Tried
 
 
 def list_rows(sweep: Sweep) -> list[tuple[str, ...]]:
-    """Return the head, and value, ratio, requests per second, p99, failures and starts of each value."""
+    """Return the head, and value, ratio, requests per second, p99, failures and trials of each value."""
     (_, *titles), *rows = table_of_arms(
         [(sweep.show(value), arm) for value, arm in zip(sweep.values, sweep.arms, strict=True)]
     )
@@ -80,7 +80,7 @@ def draw_curve(sweep: Sweep) -> DrawnRows:
     labels = ["", *(shorten(make_printable(sweep.show(value)), LONGEST_LABEL) for value in sweep.values)]
     ratios = ["", *(say_ratio(each.ratio) if each else "" for each in known)]
     whole = ["", *(say_estimate(each) if each else "" for each in known)]
-    rates = ["requests/s", *(say_rate(arm.goodput_rps) if arm.starts else "" for arm in sweep.arms)]
+    rates = ["requests/s", *(say_rate(arm.goodput_rps) if arm.trials else "" for arm in sweep.arms)]
     return DrawnRows(
         sets=([labels, rates, whole], [labels, whole], [labels, ratios], [labels]),
         draw=lambda columns: draw_estimates(known, [_symbol(sweep, each) for each in tried], columns),

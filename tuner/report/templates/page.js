@@ -14,7 +14,7 @@ prefersDark.addEventListener("change", nameTheme);
 nameTheme();
 button.hidden = false;
 
-const starts = JSON.parse(document.getElementById("starts-data").textContent);
+const trials = JSON.parse(document.getElementById("trials-data").textContent);
 const tip = document.getElementById("tip");
 let lit = null;
 const hide = () => { lit?.classList.remove("lit"); lit = null; tip.hidden = true; };
@@ -34,12 +34,12 @@ const show = (point) => {
   hide();
   lit = point;
   point.classList.add("lit");
-  tip.textContent = point.dataset.tip ?? starts[point.dataset.start];
+  tip.textContent = point.dataset.tip ?? trials[point.dataset.trial];
   tip.hidden = false;
   place();
 };
 for (const plot of document.querySelectorAll(".plot")) {
-  const points = [...plot.querySelectorAll("use[data-start], use[data-tip]")];
+  const points = [...plot.querySelectorAll("use[data-trial], use[data-tip]")];
   const point = (event) => {
     const near = points.map((each) => {
       const [x, y] = centre(each);

@@ -1,6 +1,6 @@
 """All pairs of the arms of interleaved blocks, with intervals that hold together.
 
-Both starts of a pair stand in the same block, so that the level of the host cancels out, and each pair has
+Both trials of a pair stand in the same block, so that the level of the host cancels out, and each pair has
 the t interval of its log ratios over the blocks. Each pair has a spread of its own: some servers are
 steadier than others, and a pooled spread would be too wide for the steady ones and too narrow for the others.
 
@@ -13,7 +13,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
-from tuner.records import Start
+from tuner.records import Trial
 from tuner.statistics.confirmation.paired_gain import ALPHA, judge_pairs
 from tuner.statistics.response_curve import Estimate
 
@@ -43,14 +43,14 @@ class AllPairs:
         return estimate is not None and estimate.low > 1
 
 
-def judge_all_pairs(starts: Sequence[Start], arms: Sequence[str]) -> AllPairs:
+def judge_all_pairs(trials: Sequence[Trial], arms: Sequence[str]) -> AllPairs:
     """Compare every two arms by the blocks that hold both.
 
     Args:
-        starts: of the arms, finished or not; those of one block belong to one session.
+        trials: of the arms, finished or not; those of one block belong to one session.
         arms: their names, in order.
     """
-    blocks = _by_block(starts)
+    blocks = _by_block(trials)
     pairs = list(combinations(range(len(arms)), 2))
     estimates: dict[tuple[int, int], Estimate] = {}
     counts: dict[tuple[int, int], int] = {}
@@ -66,12 +66,12 @@ def judge_all_pairs(starts: Sequence[Start], arms: Sequence[str]) -> AllPairs:
     return AllPairs(planned=len(pairs), estimates=estimates, blocks=counts)
 
 
-def _by_block(starts: Sequence[Start]) -> list[dict[str, float]]:
+def _by_block(trials: Sequence[Trial]) -> list[dict[str, float]]:
     """Return of each block its arms with what they gave, as logarithms."""
     found: dict[Hashable, dict[str, float]] = {}
-    for start in starts:
-        if start.counts and start.log_value is not None:
-            found.setdefault((start.session, start.block), {})[start.arm] = start.log_value
+    for trial in trials:
+        if trial.counts and trial.log_value is not None:
+            found.setdefault((trial.session, trial.block), {})[trial.arm] = trial.log_value
     return list(found.values())
 
 

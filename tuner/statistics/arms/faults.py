@@ -3,29 +3,29 @@
 from collections.abc import Mapping, Sequence
 
 from tuner.ports import Config
-from tuner.records import Start, State
+from tuner.records import Trial, State
 from tuner.statistics.feasibility import judge_feasibility
 from tuner.study.objective import Constraint
 
 MOST_FAILURES = 2
-"""Failed starts in a row after which an arm is measured no more."""
+"""Failed trials in a row after which an arm is measured no more."""
 
 
 def find_faults(
-    arms: Mapping[str, Config], control: Config, starts: Sequence[Start], constraints: Sequence[Constraint]
+    arms: Mapping[str, Config], control: Config, trials: Sequence[Trial], constraints: Sequence[Constraint]
 ) -> Mapping[str, str]:
     """Return the arms that fail to start, or that break a constraint, with what was seen.
 
     Args:
         arms: name → configuration.
         control: what a relative bound is relative to.
-        starts: of these arms, finished or not.
+        trials: of these arms, finished or not.
         constraints: of the study.
     """
-    known = judge_feasibility(starts, constraints, control)
+    known = judge_feasibility(trials, constraints, control)
     found: dict[str, str] = {}
     for arm, config in arms.items():
-        failure = find_failure(arm, starts)
+        failure = find_failure(arm, trials)
         if failure is not None:
             found[arm] = failure
         elif known.is_ruled_out(config):
@@ -34,22 +34,22 @@ def find_faults(
     return found
 
 
-def find_failure(arm: str, starts: Sequence[Start]) -> str | None:
-    """Return why an arm is measured no more: its last starts failed; None where they did not."""
-    own = [start for start in starts if start.arm == arm]
-    ended = [start for start in own if start.state not in {State.INVALID, State.RUNNING}]
+def find_failure(arm: str, trials: Sequence[Trial]) -> str | None:
+    """Return why an arm is measured no more: its last trials failed; None where they did not."""
+    own = [trial for trial in trials if trial.arm == arm]
+    ended = [trial for trial in own if trial.state not in {State.INVALID, State.RUNNING}]
     last = ended[-MOST_FAILURES:]
-    if len(last) < MOST_FAILURES or any(start.state is not State.FAILED for start in last):
+    if len(last) < MOST_FAILURES or any(trial.state is not State.FAILED for trial in last):
         return None
     failure = last[-1].failure
     return failure.reason if failure else "it gave no measurement"
 
 
-def count_whole_blocks(starts: Sequence[Start], arms: Sequence[str]) -> int:
+def count_whole_blocks(trials: Sequence[Trial], arms: Sequence[str]) -> int:
     """Return how many blocks hold every arm that did not fail."""
     held: dict[tuple[str, int | None], set[str]] = {}
-    for start in starts:
-        if start.counts:
-            held.setdefault((start.session, start.block), set()).add(start.arm)
-    wanted = {arm for arm in arms if find_failure(arm, starts) is None}
+    for trial in trials:
+        if trial.counts:
+            held.setdefault((trial.session, trial.block), set()).add(trial.arm)
+    wanted = {arm for arm in arms if find_failure(arm, trials) is None}
     return sum(wanted <= found for found in held.values()) if wanted else 0

@@ -55,11 +55,11 @@ class Side:
     """What one configuration gave in one situation."""
 
     goodput_rps: float
-    """Geometric mean over its starts; 0 when nothing was answered in one of them."""
+    """Geometric mean over its trials; 0 when nothing was answered in one of them."""
     failed: int
     asked: int
     settling_s: float = 0.0
-    """How long it made room at first, in the slowest of its starts; that is no part of the rest."""
+    """How long it made room at first, in the slowest of its trials; that is no part of the rest."""
 
     @property
     def failure_rate(self) -> float:
@@ -164,7 +164,7 @@ class SituationPairs:
 
     situation: Situation
     pairs: Sequence[tuple[Sequence[Window], Sequence[Window]]]
-    """Windows of the default's start and of the candidate's, pair by pair; every side has one at least."""
+    """Windows of the default's trial and of the candidate's, pair by pair; every side has one at least."""
     settling_s: tuple[float, float] = (0.0, 0.0)
     """How long default and candidate made room before these windows."""
 
@@ -174,7 +174,7 @@ def judge_situations(
 ) -> tuple[Faced, ...]:
     """Compare both sides in every situation.
 
-    Failure rates of all situations are learned together: how much starts differ is common to them.
+    Failure rates of all situations are learned together: how much trials differ is common to them.
 
     Args:
         measured: each situation that was.
@@ -239,10 +239,10 @@ LARGEST_LOG = 700.0
 
 
 def _side(measured: SituationPairs, at: int, rate: FailureRate) -> Side:
-    starts = [pair[at] for pair in measured.pairs]
-    served = all(any(window.correct for window in windows) for windows in starts)
+    trials = [pair[at] for pair in measured.pairs]
+    served = all(any(window.correct for window in windows) for windows in trials)
     return Side(
-        goodput_rps=math.exp(fmean(_log(windows) for windows in starts)) if served else 0.0,
+        goodput_rps=math.exp(fmean(_log(windows) for windows in trials)) if served else 0.0,
         failed=rate.failed,
         asked=rate.requests,
         settling_s=measured.settling_s[at],

@@ -34,7 +34,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtr, stdtrit
 
 from tuner.errors import UsageError
-from tuner.records import Metric, Start, name_loads, under_load
+from tuner.records import Metric, Trial, name_loads, under_load
 from tuner.records.blend import Across, AcrossHosts, Blend
 from tuner.statistics.age import Age
 from tuner.study.objective import METRICS
@@ -161,14 +161,14 @@ def _claim(
     )
 
 
-def judge_starts(
-    pairs: Sequence[tuple[Start, Start]],
+def judge_trials(
+    pairs: Sequence[tuple[Trial, Trial]],
     blend: Blend | None,
     *,
     looks: int = 1,
     total_alpha: float = ALPHA,
 ) -> Gain:
-    """Judge pairs of starts, default first; under several loads, each of them as well.
+    """Judge pairs of trials, default first; under several loads, each of them as well.
 
     A winner that is better under one load and worse under another, both beyond the noise, is "overfitted",
     whatever it gives together. `looks` and `total_alpha` are those of `judge_pairs`.
@@ -189,13 +189,13 @@ def judge_starts(
 
 
 def judge_hosts(
-    pairs: Mapping[str, Sequence[tuple[Start, Start]]],
+    pairs: Mapping[str, Sequence[tuple[Trial, Trial]]],
     blend: Blend | None,
     across: AcrossHosts,
     *,
     looks: int = 1,
 ) -> Gain:
-    """Judge pairs of starts that were made on several hosts: by the worst of them, or by their mean.
+    """Judge pairs of trials that were made on several hosts: by the worst of them, or by their mean.
 
     The worst ratio is above a bound when that of every host is, as with several loads. The mean is that of
     these very hosts: what differs between them is no noise of it, only what differs within each.
@@ -209,7 +209,7 @@ def judge_hosts(
     Raises:
         UsageError: there are fewer than two pairs on a host.
     """
-    by_host = {host: judge_starts(each, blend, looks=looks) for host, each in pairs.items()}
+    by_host = {host: judge_trials(each, blend, looks=looks) for host, each in pairs.items()}
     if across is AcrossHosts.WORST:
         found = _worst(by_host)
     else:
@@ -259,7 +259,7 @@ def _worst(parts: Mapping[str, Gain]) -> Gain:
     )
 
 
-def _logs(pairs: Sequence[tuple[Start, Start]]) -> list[tuple[float, float]]:
+def _logs(pairs: Sequence[tuple[Trial, Trial]]) -> list[tuple[float, float]]:
     logs = ((first.log_value, second.log_value) for first, second in pairs)
     return [(first, second) for first, second in logs if first is not None and second is not None]
 
@@ -342,16 +342,16 @@ def _walsh_median(values: NDArray[np.float64]) -> float:
 P99_MS = "latency_p99_ms"
 
 
-def compare_tails(first: Sequence[Start], second: Sequence[Start]) -> Gain | None:
+def compare_tails(first: Sequence[Trial], second: Sequence[Trial]) -> Gain | None:
     """Return p99 of the second side over that of the first; None where one is unknown, or loads are several.
 
     Args:
-        first: starts of one configuration, of the default in a confirmation.
-        second: those of the other, each of the same pair as the start at its place in `first`.
+        first: trials of one configuration, of the default in a confirmation.
+        second: those of the other, each of the same pair as the trial at its place in `first`.
     """
     logs = []
     for sides in zip(first, second, strict=True):
-        before, after = (METRICS[P99_MS](start) for start in sides)
+        before, after = (METRICS[P99_MS](trial) for trial in sides)
         if not before or not after:
             return None
         logs.append((math.log(before), math.log(after)))

@@ -18,7 +18,7 @@ ASSURANCE = 0.95
 NARROW_SHARE = 1 / 3
 """Half of its width, in log points, as a share of the gain at the most."""
 LEAST_WINDOWS = 2
-"""Of a start: with one nobody sees whether a gain changes with the age of the server."""
+"""Of a trial: with one nobody sees whether a gain changes with the age of the server."""
 NODES, WEIGHTS = np.polynomial.hermite_e.hermegauss(15)
 WEIGHTS = WEIGHTS / WEIGHTS.sum()
 """Gauss-Hermite quadrature over a standard normal number."""
@@ -38,32 +38,32 @@ def assurance(gain: Speedup, noise: Noise, *, pairs: int, windows: int) -> float
 
 
 def plan_pairs(
-    gain: Speedup, noise: Noise, *, least: int, seconds: float, start_cost_s: float, window_s: float
+    gain: Speedup, noise: Noise, *, least: int, seconds: float, trial_cost_s: float, window_s: float
 ) -> tuple[int, int]:
-    """Return pairs and windows per start of the cheapest confirmation that is likely to prove a gain.
+    """Return pairs and windows per trial of the cheapest confirmation that is likely to prove a gain.
 
     Its interval ends above 1 with a probability of 95 %, and is narrow: half of it is at most a third of the
     gain. Where the time does not reach, what fills it with the narrowest interval.
 
     Args:
-        gain: of the winner by all starts so far; the pairs to come are no part of it, so that what they show
+        gain: of the winner by all trials so far; the pairs to come are no part of it, so that what they show
             is not chosen by what they show.
         noise: of the host.
         least: pairs at the least.
         seconds: that the confirmation may take.
-        start_cost_s: seconds of a start besides its windows.
+        trial_cost_s: seconds of a trial besides its windows.
         window_s: length of a window.
     """
     enough = [
         (cost_s, pairs, windows)
-        for cost_s, pairs, windows in _choices(least, seconds, start_cost_s, window_s)
+        for cost_s, pairs, windows in _choices(least, seconds, trial_cost_s, window_s)
         if _is_narrow(gain, noise, pairs, windows)
         and assurance(gain, noise, pairs=pairs, windows=windows) >= ASSURANCE
     ]
     if enough:
         _, pairs, windows = min(enough)
         return pairs, windows
-    every = list(_choices(least, seconds, start_cost_s, window_s))
+    every = list(_choices(least, seconds, trial_cost_s, window_s))
     if not every:
         return least, 1
     _, pairs, windows = min(every, key=lambda each: half_width(noise, pairs=each[1], windows=each[2]))
@@ -76,11 +76,11 @@ def _is_narrow(gain: Speedup, noise: Noise, pairs: int, windows: int) -> bool:
 
 
 def _choices(
-    least: int, seconds: float, start_cost_s: float, window_s: float
+    least: int, seconds: float, trial_cost_s: float, window_s: float
 ) -> Iterator[tuple[float, int, int]]:
     """Yield seconds, pairs and windows of all confirmations that fit."""
     for windows in range(LEAST_WINDOWS, MAX_WINDOWS + 1):
         for pairs in range(least, max(MAX_PAIRS, least) + 1):
-            cost_s = 2 * pairs * (start_cost_s + windows * window_s)
+            cost_s = 2 * pairs * (trial_cost_s + windows * window_s)
             if cost_s <= seconds:
                 yield cost_s, pairs, windows

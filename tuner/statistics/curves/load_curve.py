@@ -2,7 +2,7 @@
 
 A cell is one configuration under one number of connections. Goodput is compared as the values of a sweep are:
 every block has a level of its own, so that drift of the host cancels out (`tuner.statistics.response_curve`).
-Failures are counted over all starts of a cell, with an interval that allows for starts that differ
+Failures are counted over all trials of a cell, with an interval that allows for trials that differ
 (`tuner.statistics.failure_rate`).
 """
 
@@ -15,7 +15,7 @@ from statistics import fmean, median
 import numpy as np
 from numpy.typing import NDArray
 
-from tuner.records import Start, State
+from tuner.records import Trial, State
 from tuner.records.latency import merge
 from tuner.statistics.arms.faults import find_failure
 from tuner.statistics.failure_rate import Counts, CredibleInterval, FailureRate, FailureRates
@@ -42,8 +42,8 @@ class Spot:
     config: int
     """Index of the plan's configurations."""
     connections: int
-    starts: int
-    failed_starts: int
+    trials: int
+    failed_trials: int
     """Besides, those that served nothing at all, or did not start."""
     goodput: Estimate | None
     """Correct responses per second; its interval is that within the blocks. None without a measurement."""
@@ -54,20 +54,20 @@ class Spot:
     failed: int
     requests: int
     p99_ms: float | None
-    """Median of the starts; of the requests that were answered."""
+    """Median of the trials; of the requests that were answered."""
     chance: float
-    """Probability that it bears the load: hardly a request fails, and starts work."""
+    """Probability that it bears the load: hardly a request fails, and trials work."""
     fault: str = ""
     """Why it gave no measurement any more; empty when it did."""
 
     @property
     def bears(self) -> bool:
         """Whether it rather bears the load than not."""
-        return self.starts > 0 and not self.fault and self.chance >= LIKELY
+        return self.trials > 0 and not self.fault and self.chance >= LIKELY
 
     @property
     def is_settled(self) -> bool:
-        """Whether more starts would tell next to nothing."""
+        """Whether more trials would tell next to nothing."""
         if self.fault:
             return True
         is_narrow = self.goodput is not None and self.goodput.half_width <= NARROW
@@ -86,7 +86,7 @@ class Collapse:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadCurve:
-    """All starts of a load curve judged together."""
+    """All trials of a load curve judged together."""
 
     plan: CurvePlan
     spots: tuple[Spot, ...]
@@ -113,17 +113,17 @@ class LoadCurve:
 
     def find_collapse(self, config: int) -> Collapse:
         """Return up to where a configuration bears its load, and from where on not."""
-        measured = [spot for spot in self.of(config) if spot.starts or spot.fault]
+        measured = [spot for spot in self.of(config) if spot.trials or spot.fault]
         borne = list(takewhile(lambda spot: spot.bears, measured))
         beyond = measured[len(borne) :]
         return Collapse(last=borne[-1] if borne else None, first=beyond[0] if beyond else None)
 
 
-def judge_curve(plan: CurvePlan, starts: Sequence[Start], *, seed: int = 0) -> LoadCurve:
-    """Judge all starts of a load curve, finished or not; `seed` is of the draws from the posterior."""
-    groups = [[start for start in starts if start.arm == arm] for arm in plan.arms]
+def judge_curve(plan: CurvePlan, trials: Sequence[Trial], *, seed: int = 0) -> LoadCurve:
+    """Judge all trials of a load curve, finished or not; `seed` is of the draws from the posterior."""
+    groups = [[trial for trial in trials if trial.arm == arm] for arm in plan.arms]
     counts = [
-        [Counts.of(start.valid_windows if start.counts else ()) for start in _judged(group)]
+        [Counts.of(trial.valid_windows if trial.counts else ()) for trial in _judged(group)]
         for group in groups
     ]
     rates = FailureRates(dict(enumerate(counts)))
@@ -133,13 +133,13 @@ def judge_curve(plan: CurvePlan, starts: Sequence[Start], *, seed: int = 0) -> L
 
 
 def _judge(
-    plan: CurvePlan, number: int, group: Sequence[Start], rate: FailureRate, served: "_Served"
+    plan: CurvePlan, number: int, group: Sequence[Trial], rate: FailureRate, served: "_Served"
 ) -> Spot:
     config, connections = plan.cells[number]
     return Spot(
         config=config, connections=connections,
-        starts=sum(start.counts for start in group),
-        failed_starts=sum(start.state is State.FAILED for start in group),
+        trials=sum(trial.counts for trial in group),
+        failed_trials=sum(trial.state is State.FAILED for trial in group),
         goodput=served.goodput(number),
         # The cells of the first configuration come first.
         ratio=served.against(number, plan.connections.index(connections)) if config else None,
@@ -149,14 +149,14 @@ def _judge(
     )  # fmt: skip
 
 
-def _judged(group: Sequence[Start]) -> list[Start]:
-    """Return the starts that say something of their configuration."""
-    return [start for start in group if start.counts or start.state is State.FAILED]
+def _judged(group: Sequence[Trial]) -> list[Trial]:
+    """Return the trials that say something of their configuration."""
+    return [trial for trial in group if trial.counts or trial.state is State.FAILED]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Served:
-    """The goodput of all cells of which at least one start served something."""
+    """The goodput of all cells of which at least one trial served something."""
 
     draws: Array
     """Of the posterior of log goodput, shape (draws, cells); relative to each other."""
@@ -166,13 +166,13 @@ class _Served:
     blocks: int
 
     @classmethod
-    def fit(cls, groups: Sequence[Sequence[Start]], seed: int) -> "_Served":
+    def fit(cls, groups: Sequence[Sequence[Trial]], seed: int) -> "_Served":
         """Fit each cell for itself: connections make steps that no neighbour foretells."""
         cells = [
-            Cell(block=(start.session, start.block), arm=number, log=start.log_goodput)
+            Cell(block=(trial.session, trial.block), arm=number, log=trial.log_goodput)
             for number, group in enumerate(groups)
-            for start in group
-            if start.counts and start.log_goodput is not None
+            for trial in group
+            if trial.counts and trial.log_goodput is not None
         ]
         measured = frozenset(cell.arm for cell in cells)
         if not cells:
@@ -197,12 +197,12 @@ class _Served:
         return Estimate.of(self.draws[:, cell] - self.draws[:, other])
 
 
-def _find_p99(group: Sequence[Start]) -> float | None:
-    """Return the median over the starts of the 99th percentile of their windows."""
+def _find_p99(group: Sequence[Trial]) -> float | None:
+    """Return the median over the trials of the 99th percentile of their windows."""
     found = []
-    for start in group:
-        seen = [window.latency for window in start.valid_windows if window.latency is not None]
-        p99 = merge(seen).quantiles_ms.get(P99) if start.counts and seen else None
+    for trial in group:
+        seen = [window.latency for window in trial.valid_windows if window.latency is not None]
+        p99 = merge(seen).quantiles_ms.get(P99) if trial.counts and seen else None
         if p99 is not None and math.isfinite(p99):
             found.append(p99)
     return median(found) if found else None

@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tuner.records import Start
+from tuner.records import Trial
 from tuner.statistics.arms.faults import find_faults
 from tuner.statistics.ranking import LIKELY
 from tuner.statistics.response_curve import Cell, Estimate, ResponseCurve
@@ -31,8 +31,8 @@ class Tried:
     index: int
     """Of the plan's values."""
     estimate: Estimate | None
-    """Ratio to the control; None where no start gave a measurement."""
-    starts: int
+    """Ratio to the control; None where no trial gave a measurement."""
+    trials: int
     fault: str = ""
     """Why it may not be named best; empty when it may."""
     is_out: bool = False
@@ -46,7 +46,7 @@ class Tried:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sweeping:
-    """All starts of a sweep judged together."""
+    """All trials of a sweep judged together."""
 
     plan: SweepPlan
     tried: tuple[Tried, ...]
@@ -70,24 +70,24 @@ class Sweeping:
 
 
 def judge_sweep(
-    plan: SweepPlan, starts: Sequence[Start], constraints: Sequence[Constraint], *, seed: int = 0
+    plan: SweepPlan, trials: Sequence[Trial], constraints: Sequence[Constraint], *, seed: int = 0
 ) -> Sweeping:
-    """Judge all starts of a sweep.
+    """Judge all trials of a sweep.
 
     A relative bound is one by what the control has.
 
     Args:
         plan: of the sweep.
-        starts: of the sweep, finished or not.
+        trials: of the sweep, finished or not.
         constraints: of the study.
         seed: of the draws from the posterior.
     """
     arms = {arm: index for index, arm in enumerate(plan.arms)}
-    mine = [start for start in starts if start.arm in arms]
+    mine = [trial for trial in trials if trial.arm in arms]
     cells = [
-        Cell(block=(start.session, start.block), arm=arms[start.arm], log=start.log_value or 0.0)
-        for start in mine
-        if start.counts
+        Cell(block=(trial.session, trial.block), arm=arms[trial.arm], log=trial.log_value or 0.0)
+        for trial in mine
+        if trial.counts
     ]
     counts = [sum(cell.arm == index for cell in cells) for index in range(len(plan.values))]
     faults = {
@@ -98,7 +98,7 @@ def judge_sweep(
     }
     tried = [
         Tried(
-            index=index, estimate=None, starts=counts[index], is_out=index in faults,
+            index=index, estimate=None, trials=counts[index], is_out=index in faults,
             fault=faults.get(index, plan.lacks.get(index, "")),
         )
         for index in range(len(plan.values))
@@ -113,7 +113,7 @@ def judge_sweep(
 def _conclude(plan: SweepPlan, tried: Sequence[Tried], response: ResponseCurve, blocks: int) -> Sweeping:
     # Of fewer blocks the best one is the luckiest.
     is_told = blocks >= WHOLE_BLOCKS
-    candidates = [each.index for each in tried if each.starts and not each.fault and is_told]
+    candidates = [each.index for each in tried if each.trials and not each.fault and is_told]
     near, first, slack = (
         response.chances_within(share, candidates) if candidates else {}
         for share in (NEAR, 0.0, TOLERANCE_SLACK * NEAR)
@@ -123,8 +123,8 @@ def _conclude(plan: SweepPlan, tried: Sequence[Tried], response: ResponseCurve, 
     tolerated = set() if best is None else _find_range(plan, best, good)
     found = tuple(
         Tried(
-            index=each.index, starts=each.starts, fault=each.fault, is_out=each.is_out,
-            estimate=estimate if each.starts else None,
+            index=each.index, trials=each.trials, fault=each.fault, is_out=each.is_out,
+            estimate=estimate if each.trials else None,
             chance_best=first.get(each.index, 0.0), chance_near=near.get(each.index, 0.0),
             is_tolerated=each.index in tolerated,
         )

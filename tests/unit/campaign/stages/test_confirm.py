@@ -22,11 +22,11 @@ def test_a_doubted_winner_is_measured_once_more_as_often_as_in_the_pairs(tmp_pat
     host = SimulatedHost(failure_rate=lambda config: rate if config["open_file_cache"] else 0.003)
     campaign = make_campaign(settings, host, open_in_memory(host.clock))
     calibrate(campaign)
-    before = len(campaign.starts)
+    before = len(campaign.trials)
 
     confirm(campaign, campaign.setup.space.complete({"open_file_cache": 2000}))
 
     planned = campaign.storage.recall(CONFIRMATION)
-    made = [start.role for start in campaign.starts[before:]]
+    made = [trial.role for trial in campaign.trials[before:]]
     assert made[: 2 * planned.pairs] == [Role.CONFIRM] * 2 * planned.pairs
     assert made[2 * planned.pairs :] == [Role.REPEAT, Role.CONTROL] * planned.pairs * is_extended

@@ -62,15 +62,15 @@ class Counts(Log):
 
 
 def ablations(campaign):
-    return [start for start in campaign.starts if start.role is Role.ABLATION]
+    return [trial for trial in campaign.trials if trial.role is Role.ABLATION]
 
 
 def keys_of(campaign):
-    return [config_key(start.config) for start in ablations(campaign)]
+    return [config_key(trial.config) for trial in ablations(campaign)]
 
 
 def lines_of(campaign):
-    found = explain(SIX, campaign.starts, SIX_CHANGED, metric="goodput_rps", seed=1)
+    found = explain(SIX, campaign.trials, SIX_CHANGED, metric="goodput_rps", seed=1)
     return {line.parameter: line for line in found.lines}
 
 
@@ -137,7 +137,7 @@ def test_what_crashed_is_not_tried_again(tmp_path):
 
     measure_effects(campaign, SIX_CHANGED)
 
-    crashed = [config_key(start.config) for start in ablations(campaign) if not start.counts]
+    crashed = [config_key(trial.config) for trial in ablations(campaign) if not trial.counts]
     assert crashed
     assert len(crashed) == len(set(crashed))
 
@@ -181,7 +181,7 @@ def test_before_the_confirmation_they_leave_it_its_time(tmp_path):
 
 def test_half_of_the_simplification_is_theirs(tmp_path):
     plan = replace(PLAN, factorial=1000, simplify_s=20)
-    campaign = campaign_of(tmp_path, plan=plan, sigma_start=0.06, sigma_window=0.06)
+    campaign = campaign_of(tmp_path, plan=plan, sigma_trial=0.06, sigma_window=0.06)
     campaign.progress = Counts()
 
     simplify(campaign, SIX_CHANGED)
@@ -200,13 +200,13 @@ def test_a_confirmed_winner_is_explained_in_the_time_that_is_left(tmp_path):
 
     assert run_campaign(campaign) == CONFIRMED
 
-    last = max(start.number for start in campaign.starts if start.role is Role.CONFIRM)
-    after = [start for start in campaign.starts if start.number > last]
+    last = max(trial.number for trial in campaign.trials if trial.role is Role.CONFIRM)
+    after = [trial for trial in campaign.trials if trial.number > last]
     assert 8 - 1 <= len(after) <= 8  # one may have shown what is left without idle settings
-    assert {start.role for start in after} == {Role.ABLATION}
-    made = len(campaign.starts)
+    assert {trial.role for trial in after} == {Role.ABLATION}
+    made = len(campaign.trials)
     assert run_campaign(campaign) == CONFIRMED
-    assert len(campaign.starts) == made
+    assert len(campaign.trials) == made
 
 
 @pytest.mark.statistical
@@ -217,7 +217,7 @@ def test_effects_are_named_and_their_intervals_hold(tmp_path):
         rng = Random(seed)  # noqa: S311 - no secret
         effects = {name: rng.choice([0.0, rng.uniform(0.08, 0.22)]) for name in SIX.changes(SIX_CHANGED)}
         campaign = campaign_of(
-            tmp_path, plan=plan, seed=seed, sigma_start=0.02, sigma_window=0.03,
+            tmp_path, plan=plan, seed=seed, sigma_trial=0.02, sigma_window=0.03,
             worth=lambda config, effects=effects: sum(effects[name] for name in SIX.changes(config)),
         )  # fmt: skip
         measure_effects(campaign, SIX_CHANGED)

@@ -47,7 +47,7 @@ def campaign_on(settings, host, **given):
 
 
 def of_other_loads(campaign):
-    return [start for start in campaign.starts if start.role is Role.OTHER_LOADS]
+    return [trial for trial in campaign.trials if trial.role is Role.OTHER_LOADS]
 
 
 def named(found):
@@ -63,7 +63,7 @@ def test_a_candidate_that_is_better_everywhere_holds(settings):
     assert [each.situation.name for each in found.faced] == ALL
     assert all(1.0 < each.low < 1.197 < each.high for each in found.faced)
     assert not found.left_out
-    assert [start.arm for start in of_other_loads(campaign)].count(CANDIDATE_ARM) == found.pairs == 2
+    assert [trial.arm for trial in of_other_loads(campaign)].count(CANDIDATE_ARM) == found.pairs == 2
 
 
 def test_a_candidate_that_loses_most_of_its_goodput_with_four_times_the_connections_loses(settings):
@@ -79,7 +79,7 @@ def test_a_candidate_that_loses_most_of_its_goodput_with_four_times_the_connecti
 
 
 def test_a_loss_of_a_few_percent_is_seen_and_accepted(settings):
-    host = SimulatedHost(worth_in=lambda config, _: -0.04 if is_candidate(config) else 0.0, sigma_start=0.001)
+    host = SimulatedHost(worth_in=lambda config, _: -0.04 if is_candidate(config) else 0.0, sigma_trial=0.001)
     campaign = campaign_on(settings, host)
     exact = replace(PLAN, other_loads_s=400)
     campaign.plan = exact
@@ -112,12 +112,12 @@ def test_more_failures_that_are_no_outage_are_told_and_reject_nothing(settings):
 
 
 def test_an_outage_that_comes_now_and_then_is_looked_at_again(settings):
-    """One start of two that serves nothing may be an accident; every second one of five is none."""
-    starts = iter(range(100))
+    """One trial of two that serves nothing may be an accident; every second one of five is none."""
+    trials = iter(range(100))
 
     def fails_every_other_time(config, situation):
         is_now = situation.connections == 400 and is_candidate(config)
-        return 0.6 if is_now and next(starts) % 2 else 0.0
+        return 0.6 if is_now and next(trials) % 2 else 0.0
 
     campaign = campaign_on(settings, SimulatedHost(failure_rate_in=fails_every_other_time))
 
@@ -125,7 +125,7 @@ def test_an_outage_that_comes_now_and_then_is_looked_at_again(settings):
 
     assert 2 < found.pairs <= 5
     assert found.is_rejected or found.warnings
-    assert read_other_loads(campaign.storage, campaign.starts, campaign.default) == (found,)
+    assert read_other_loads(campaign.storage, campaign.trials, campaign.default) == (found,)
 
 
 def test_failures_that_the_default_has_too_are_no_new_ones(settings):
@@ -142,13 +142,13 @@ def test_a_candidate_that_does_not_start_fails(settings):
     found = meet_other_loads(campaign, CANDIDATE)
 
     assert (found.verdict, found.failure) == ("fails", crash.reason)
-    before = len(campaign.starts)
+    before = len(campaign.trials)
     assert meet_other_loads(campaign, CANDIDATE) == found
-    assert len(campaign.starts) == before
-    assert read_other_loads(campaign.storage, campaign.starts, campaign.default) == (found,)
+    assert len(campaign.trials) == before
+    assert read_other_loads(campaign.storage, campaign.trials, campaign.default) == (found,)
 
 
-def test_starts_under_other_loads_never_enter_the_model(settings):
+def test_trials_under_other_loads_never_enter_the_model(settings):
     campaign = campaign_on(settings, SimulatedHost(worth_in=lambda *_: -1.0))
     before, controls = campaign.ranking(), campaign.controls()
 
@@ -163,14 +163,14 @@ def test_what_was_found_is_read_again_from_the_storage_and_not_measured_again(se
     campaign = campaign_on(settings, SimulatedHost(worth_in=loses_with_many))
     first = meet_other_loads(campaign, CANDIDATE)
     second = meet_other_loads(campaign, ANOTHER)
-    made = len(campaign.starts)
+    made = len(campaign.trials)
 
     assert meet_other_loads(campaign, CANDIDATE) == first
-    assert len(campaign.starts) == made
+    assert len(campaign.trials) == made
     # Noise that is known better by then changes nothing.
-    calibrated = campaign.storage.starts()
+    calibrated = campaign.storage.trials()
     assert read_other_loads(campaign.storage, calibrated, campaign.default) == (first, second)
-    blocks = [(start.block, start.arm) for start in of_other_loads(campaign)]
+    blocks = [(trial.block, trial.arm) for trial in of_other_loads(campaign)]
     assert len(set(blocks)) == len(blocks)
 
 
@@ -189,9 +189,9 @@ def test_a_meeting_that_was_cut_off_goes_on_and_keeps_its_whole_pairs(settings, 
     found = meet_other_loads(again, CANDIDATE)
 
     assert found.verdict == "loses"
-    assert all(start.state is not State.RUNNING for start in storage.starts())
-    whole = [start for start in of_other_loads(again) if start.state is State.COMPLETE]
-    assert all([window.situation for window in start.windows] == ALL for start in whole)
+    assert all(trial.state is not State.RUNNING for trial in storage.trials())
+    whole = [trial for trial in of_other_loads(again) if trial.state is State.COMPLETE]
+    assert all([window.situation for window in trial.windows] == ALL for trial in whole)
     assert len(whole) <= 5
     (planned,) = storage.recall(OTHER_LOADS)
     assert planned.config == CANDIDATE
@@ -212,8 +212,8 @@ def test_both_sides_of_a_pair_stand_next_to_each_other(settings):
 
     meet_other_loads(campaign, CANDIDATE)
 
-    starts = of_other_loads(campaign)
-    assert [start.block for start in starts] == [0, 0, 1, 1]
-    assert {frozenset((a.arm, b.arm)) for a, b in zip(starts[::2], starts[1::2], strict=True)} == {
+    trials = of_other_loads(campaign)
+    assert [trial.block for trial in trials] == [0, 0, 1, 1]
+    assert {frozenset((a.arm, b.arm)) for a, b in zip(trials[::2], trials[1::2], strict=True)} == {
         frozenset((DEFAULT_ARM, CANDIDATE_ARM))
     }

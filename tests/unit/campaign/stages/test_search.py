@@ -21,7 +21,7 @@ from tuner.campaign.controls import measure_control
 from tuner.campaign.stages.search import try_next
 from tuner.campaign.suggest import is_exhausted, left_to_gain, observe
 from tuner.optimize.catalogue import DEFAULT_OPTIMIZER
-from tuner.records import Role, Start, State
+from tuner.records import Role, Trial, State
 from tuner.statistics.ranking import config_key
 from tuner.study.facts import CONFIRMATION, EXPECTED_GAINS, PLANNED
 
@@ -35,7 +35,7 @@ def run(tmp_path, host, *, trials, only=(), optimizer=DEFAULT_OPTIMIZER):
         plan=replace(SMALL_PLAN, trials=trials), space=space_of(*only) if only else None,
     )  # fmt: skip
     verdict = run_campaign(campaign)
-    return campaign, verdict, [start.config for start in campaign.starts if start.role in SEARCHED]
+    return campaign, verdict, [trial.config for trial in campaign.trials if trial.role in SEARCHED]
 
 
 def test_the_default_optimizer_finds_what_is_better(tmp_path):
@@ -148,9 +148,9 @@ class SlowClock(SimulatedClock):
 
 
 def at_work(campaign, count):
-    """Return the starts that so many other workers are at: one tries something, the others the default."""
+    """Return the trials that so many other workers are at: one tries something, the others the default."""
     config = {**campaign.default, "multi_accept": not campaign.default["multi_accept"]}
-    search = Start(number=0, role=Role.SEARCH, config=config, state=State.RUNNING, started_s=0.0)
+    search = Trial(number=0, role=Role.SEARCH, config=config, state=State.RUNNING, started_s=0.0)
     control = replace(search, role=Role.CONTROL, config=campaign.default, arm="default")
     return [replace(control if index else search, host=f"host {index}") for index in range(count)]
 
@@ -186,7 +186,7 @@ def test_where_deciding_takes_long_one_worker_decides_for_those_that_come_next(b
     try_next(campaign, expected)
 
     planned = campaign.storage.recall(PLANNED).configs
-    first = campaign.starts[-1].config
+    first = campaign.trials[-1].config
     assert len(expected) == 1 + len(planned) > 3
     assert campaign.storage.recall(EXPECTED_GAINS) == tuple(expected)
     keys = {config_key(config) for config in (first, *planned, campaign.pending[0].config)}
@@ -197,12 +197,12 @@ def test_each_worker_that_is_free_begins_the_next_of_the_plan(begin_search):
     campaign, expected = begin_search(SlowClock(), others=20), []
     try_next(campaign, expected)
     planned = campaign.storage.recall(PLANNED).configs
-    taken = replace(campaign.pending[0], config=planned[0], number=campaign.starts[-1].number + 1)
+    taken = replace(campaign.pending[0], config=planned[0], number=campaign.trials[-1].number + 1)
     campaign.pending.append(taken)
     known = len(expected)
     try_next(campaign, expected)
 
-    assert campaign.starts[-1].config == planned[1]
+    assert campaign.trials[-1].config == planned[1]
     assert len(expected) == known, "nothing new was chosen"
 
 
@@ -215,7 +215,7 @@ def test_after_the_last_of_the_plan_more_is_planned(begin_search):
     assert campaign.storage.recall(PLANNED) == before
     while campaign.storage.recall(PLANNED) == before:
         try_next(campaign, expected)
-    searched = [config_key(start.config) for start in campaign.starts if start.role is Role.SEARCH]
+    searched = [config_key(trial.config) for trial in campaign.trials if trial.role is Role.SEARCH]
     assert len(set(searched)) == len(searched)
 
 
@@ -228,7 +228,7 @@ def test_a_worker_that_is_alone_or_decides_at_once_plans_nothing(begin_search, c
     assert len(expected) == 1
 
 
-def test_workers_that_decide_slowly_do_not_rank_all_starts_after_each(begin_search):
+def test_workers_that_decide_slowly_do_not_rank_all_trials_after_each(begin_search):
     campaign = begin_search(SlowClock(), others=20)
     for _ in range(6):
         measure_control(campaign)

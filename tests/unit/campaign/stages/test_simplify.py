@@ -30,13 +30,13 @@ def two_of_six_matter(config):
     return (0.2 if config["open_file_cache"] else 0.0) + (0.1 if config["multi_accept"] else 0.0)
 
 
-def finalist_of(tmp_path, *, seed=1, plan=PLAN, starts=4, space=SIX, **host):
+def finalist_of(tmp_path, *, seed=1, plan=PLAN, trials=4, space=SIX, **host):
     """Measure a finalist a few times, and two others of its kind."""
     host = SimulatedHost(**{"worth": two_of_six_matter, "seed": seed, **host})
     settings = write_study(tmp_path, seed=seed)
     campaign = make_campaign(settings, host, open_in_memory(host.clock), plan=plan, space=space)
     calibrate(campaign)
-    for config in [SIX_CHANGED] * starts + [
+    for config in [SIX_CHANGED] * trials + [
         SIX.complete({"open_file_cache": 500, "sendfile": False}),
         SIX.complete({"worker_connections": 4000, "tcp_nodelay": False}),
     ]:
@@ -45,12 +45,12 @@ def finalist_of(tmp_path, *, seed=1, plan=PLAN, starts=4, space=SIX, **host):
 
 
 def measured(campaign):
-    return {config_key(start.config) for start in campaign.starts if start.counts}
+    return {config_key(trial.config) for trial in campaign.trials if trial.counts}
 
 
 @pytest.mark.parametrize("seed", range(4))
 def test_where_two_of_six_lines_matter_few_are_shipped_with_nearly_all_of_the_gain(tmp_path, seed):
-    campaign, _ = finalist_of(tmp_path, seed=seed, sigma_start=0.015, sigma_window=0.02)
+    campaign, _ = finalist_of(tmp_path, seed=seed, sigma_trial=0.015, sigma_window=0.02)
     assert len(SIX.changes(SIX_CHANGED)) == 6
 
     left = simplify(campaign, SIX_CHANGED)
@@ -63,7 +63,7 @@ def test_where_two_of_six_lines_matter_few_are_shipped_with_nearly_all_of_the_ga
 @pytest.mark.parametrize("noise", [0.01, 0.06])
 def test_nothing_ships_that_was_never_measured(tmp_path, simplify_s, noise):
     plan = replace(PLAN, simplify_s=simplify_s)
-    campaign, _ = finalist_of(tmp_path, plan=plan, starts=1, sigma_start=noise, sigma_window=noise)
+    campaign, _ = finalist_of(tmp_path, plan=plan, trials=1, sigma_trial=noise, sigma_window=noise)
 
     assert config_key(simplify(campaign, SIX_CHANGED)) in measured(campaign)
 
@@ -71,12 +71,12 @@ def test_nothing_ships_that_was_never_measured(tmp_path, simplify_s, noise):
 def test_without_time_the_finalist_stays_as_it_is(tmp_path):
     campaign, host = finalist_of(tmp_path, plan=replace(PLAN, simplify_s=0))
     host.clock.sleep(3600)
-    made = len(campaign.starts)
+    made = len(campaign.trials)
 
     left = simplify(campaign, SIX_CHANGED)
 
     assert config_key(left) in measured(campaign)
-    assert len(campaign.starts) == made
+    assert len(campaign.trials) == made
 
 
 def test_a_line_that_does_harm_is_left_out(tmp_path):
@@ -105,7 +105,7 @@ def test_a_line_that_no_expert_named_has_to_be_worth_more_where_others_were_name
         tmp_path,
         space=space,
         worth=lambda config: two_of_six_matter(config) + (0.0 if config["sendfile"] else 0.025),
-        sigma_start=0.001,
+        sigma_trial=0.001,
         sigma_window=0.001,
     )
 
@@ -129,7 +129,7 @@ def test_a_reduction_that_crashes_is_never_shipped_and_not_started_for_ever(tmp_
 
     assert left["multi_accept"] or left["open_file_cache"] != 2000
     assert config_key(left) in measured(campaign)
-    crashed = [config_key(start.config) for start in campaign.starts if not start.counts]
+    crashed = [config_key(trial.config) for trial in campaign.trials if not trial.counts]
     assert max(map(crashed.count, crashed), default=0) <= 3
 
 

@@ -35,7 +35,7 @@ def settings(tmp_path):
 
 @pytest.fixture
 def started(monkeypatch, host):
-    """Let comparisons be measured on a simulated host; returns the starters that they used."""
+    """Let comparisons be measured on a simulated host; returns the runners that they used."""
     return simulate(monkeypatch, host)
 
 
@@ -64,9 +64,9 @@ def test_the_load_comes_from_where_the_study_moved_it(settings, host, started):
 
     module.compare(settings, "default", FASTER, pairs=2)
 
-    (starter,) = started
-    assert starter.setup.placement.generator_cpus == {2, 3}
-    assert starter.setup.load.shape.threads == 2
+    (runner,) = started
+    assert runner.setup.placement.generator_cpus == {2, 3}
+    assert runner.setup.load.shape.threads == 2
 
 
 def test_a_slow_application_has_the_windows_that_its_study_settled(settings, host, started):
@@ -74,9 +74,9 @@ def test_a_slow_application_has_the_windows_that_its_study_settled(settings, hos
 
     module.compare(settings, "default", FASTER, pairs=2)
 
-    (starter,) = started
-    assert starter.plan.window_s == 8.0
-    assert starter.setup.load.response_s == 0.6
+    (runner,) = started
+    assert runner.plan.window_s == 8.0
+    assert runner.setup.load.response_s == 0.6
 
 
 def test_the_lines_of_a_winner_give_the_winner_and_less_than_the_default_can_be_compared(settings):

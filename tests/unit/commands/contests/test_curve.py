@@ -10,7 +10,7 @@ import pytest
 from tests.unit.simulation import (
     TUNED,
     SimulatedHost,
-    SimulatedStarter,
+    SimulatedRunner,
     make_setup,
     open_on_disk,
     space_of,
@@ -50,8 +50,8 @@ class CrowdedHost(SimulatedHost):
 
 
 @dataclass(kw_only=True)
-class CrowdedStarter(SimulatedStarter):
-    """Tells the host how many connections a start meets."""
+class CrowdedRunner(SimulatedRunner):
+    """Tells the host how many connections a trial meets."""
 
     asked: list[int] = field(default_factory=list)
 
@@ -86,17 +86,17 @@ def setup(settings, host):
 
 @pytest.fixture(autouse=True)
 def started(monkeypatch, host, setup):
-    """Let curves be measured on a simulated host; returns the starters that they used."""
-    starters = []
+    """Let curves be measured on a simulated host; returns the runners that they used."""
+    runners = []
 
-    def make_starter(**given):
-        starters.append(CrowdedStarter(host=host, **given))
-        return starters[-1]
+    def make_runner(**given):
+        runners.append(CrowdedRunner(host=host, **given))
+        return runners[-1]
 
     monkeypatch.setattr(compare_module, "prepare", lambda _: setup)
-    monkeypatch.setattr(interleaved, "Starter", make_starter)
+    monkeypatch.setattr(interleaved, "TrialRunner", make_runner)
     monkeypatch.setattr(interleaved, "time", host.clock)
-    return starters
+    return runners
 
 
 def test_the_collapse_of_the_default_is_found_and_the_tuned_one_has_none(settings):
@@ -116,21 +116,21 @@ def test_windows_of_a_slow_application_grow_with_the_connections(settings, host,
 
     module.curve(settings, {"default": "default", "tuned": TUNED_CACHE}, connections=[50, 1000])
 
-    (starter,) = started
-    assert starter.plan.window_s == 20.0  # the study has 100 connections
-    assert starter.setup.load.response_s == 5.0
+    (runner,) = started
+    assert runner.plan.window_s == 20.0  # the study has 100 connections
+    assert runner.setup.load.response_s == 5.0
 
 
 def test_each_block_holds_every_cell_in_an_order_of_its_own(settings, started):
     module.curve(settings, {"default": "default", "tuned": TUNED_CACHE}, connections=[100, 1000])
 
-    (starter,) = started
-    blocks = [[each.arm for each in starter.openings if each.block == block] for block in range(3)]
+    (runner,) = started
+    blocks = [[each.arm for each in runner.openings if each.block == block] for block in range(3)]
     assert [sorted(block) for block in blocks] == [sorted(blocks[0])] * 3
     assert len(blocks[0]) == 4
     assert len({tuple(block) for block in blocks}) > 1
-    assert {each.role for each in starter.openings} == {Role.CURVE}
-    asked = dict(zip((each.arm for each in starter.openings), starter.asked, strict=True))
+    assert {each.role for each in runner.openings} == {Role.CURVE}
+    asked = dict(zip((each.arm for each in runner.openings), runner.asked, strict=True))
     assert asked["tuned at 1000"] == 1000
 
 
@@ -141,7 +141,7 @@ def test_what_stalls_is_recorded_as_such_and_measured_no_more(settings, host, st
 
     assert found.verdict.startswith("default: serves nothing from 1,000 connections on")
     assert sum(each.arm == "default at 1000" for each in started[0].openings) == 2
-    assert found.spots("tuned")[1].starts >= 3
+    assert found.spots("tuned")[1].trials >= 3
 
 
 def test_the_study_itself_learns_nothing_of_a_curve(settings, host):
@@ -149,7 +149,7 @@ def test_the_study_itself_learns_nothing_of_a_curve(settings, host):
 
     module.curve(settings, connections=[100, 300])
 
-    assert open_on_disk(settings, host.clock).starts() == ()
+    assert open_on_disk(settings, host.clock).trials() == ()
     assert len(list((settings.folder / CURVES).glob("*.db"))) == 1
 
 
@@ -177,7 +177,7 @@ def test_an_interrupted_curve_goes_on_and_a_finished_one_is_read(settings, host,
     again = module.curve(settings, connections=[1000, 100])
 
     assert before > 1
-    assert found.starts == made - 1
+    assert found.trials == made - 1
     assert sum(len(each.openings) for each in started) == made
     assert again.verdict == found.verdict
 

@@ -10,7 +10,7 @@ from tests.unit.simulation import (
     TUNED,
     Log,
     SimulatedHost,
-    SimulatedStarter,
+    SimulatedRunner,
     open_on_disk,
     space_of,
     write_study,
@@ -29,11 +29,11 @@ PEAK = 2000
 
 
 class SweepLog(Log):
-    """Starts of a sweep have no speedup of a study."""
+    """Trials of a sweep have no speedup of a study."""
 
-    def start_ends(self, start, speedup):
+    def trial_ends(self, trial, speedup):
         assert speedup is None
-        self.ended.append(start)
+        self.ended.append(trial)
 
 
 def peaked(config):
@@ -53,12 +53,12 @@ def settings(tmp_path):
 
 @pytest.fixture(autouse=True)
 def started(monkeypatch, host):
-    """Let sweeps be measured on a simulated host; returns the starters that they used."""
+    """Let sweeps be measured on a simulated host; returns the runners that they used."""
     return simulate(monkeypatch, host)
 
 
-def openings(starters):
-    return [opening for starter in starters for opening in starter.openings]
+def openings(runners):
+    return [opening for runner in runners for opening in runner.openings]
 
 
 def test_the_best_value_is_found_and_what_is_as_good_beside_it(settings):
@@ -101,7 +101,7 @@ def test_the_study_itself_learns_nothing_of_a_sweep(settings, host):
 
     module.sweep(settings, NAME, values=[500, 1000])
 
-    assert open_on_disk(settings, host.clock).starts() == ()
+    assert open_on_disk(settings, host.clock).trials() == ()
     assert len(list((settings.folder / SWEEPS).glob("*.db"))) == 1
 
 
@@ -117,7 +117,7 @@ def test_an_interrupted_sweep_goes_on_with_a_block_of_its_own(settings, host, st
     made = openings(started)
     assert before > 4
     assert {each.block for each in made[before:]}.isdisjoint(each.block for each in made[:before])
-    assert found.starts == len(made) - 1
+    assert found.trials == len(made) - 1
     assert len(list((settings.folder / SWEEPS).glob("*.db"))) == 1
 
 
@@ -237,7 +237,7 @@ def test_sweeps_are_read_back_from_the_folder_alone(settings):
 
 
 def test_a_comparison_is_no_sweep(settings, monkeypatch, host):
-    monkeypatch.setattr(interleaved, "Starter", lambda **given: SimulatedStarter(host=host, **given))
+    monkeypatch.setattr(interleaved, "TrialRunner", lambda **given: SimulatedRunner(host=host, **given))
     compare(settings, "default", {"open_file_cache": 2000}, pairs=2)
 
     assert read_sweeps(settings, space_of(*TUNED)) == ()

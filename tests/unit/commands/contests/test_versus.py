@@ -12,7 +12,7 @@ from tests.unit.simulation import (
     TUNED,
     Log,
     SimulatedHost,
-    SimulatedStarter,
+    SimulatedRunner,
     make_campaign,
     make_setup,
     open_on_disk,
@@ -53,11 +53,11 @@ STEPS = """\
 
 
 class ContestLog(Log):
-    """Starts of a contest have no speedup of a study."""
+    """Trials of a contest have no speedup of a study."""
 
-    def start_ends(self, start, speedup):
-        assert start.role is not Role.CONTEST or speedup is None
-        self.ended.append(start)
+    def trial_ends(self, trial, speedup):
+        assert trial.role is not Role.CONTEST or speedup is None
+        self.ended.append(trial)
 
 
 @pytest.fixture
@@ -83,25 +83,25 @@ def write(tmp_path):
 
 @pytest.fixture(autouse=True)
 def started(monkeypatch, host, level):
-    """Let contests be measured on a simulated host; returns their starters."""
-    starters = []
+    """Let contests be measured on a simulated host; returns their runners."""
+    runners = []
 
     def prepare(settings):
         space = load_space(settings.space, facts=FACTS, base=settings.path.parent)
         target = SimpleNamespace(hold=lambda _: nullcontext())
         return replace(make_setup(settings, space, cpus=host.cpus), target=target)
 
-    def make_starter(**given):
+    def make_runner(**given):
         name = given["setup"].settings.name
         own = replace(host, worth=lambda config: host.worth(config) + level[name])
         own.clock, own.rng = host.clock, host.rng
-        starters.append(SimulatedStarter(host=own, **given))
-        return starters[-1]
+        runners.append(SimulatedRunner(host=own, **given))
+        return runners[-1]
 
     monkeypatch.setattr(compare_module, "prepare", prepare)
-    monkeypatch.setattr(interleaved, "Starter", make_starter)
+    monkeypatch.setattr(interleaved, "TrialRunner", make_runner)
     monkeypatch.setattr(interleaved, "time", host.clock)
-    return starters
+    return runners
 
 
 @pytest.fixture(autouse=True)
@@ -130,8 +130,8 @@ def tune(settings, host, preset="quick"):
     storage.remember(VERDICT, confirm(campaign, space.complete({"open_file_cache": 1000})))
 
 
-def openings(starters):
-    return [opening for starter in starters for opening in starter.openings]
+def openings(runners):
+    return [opening for runner in runners for opening in runner.openings]
 
 
 def test_what_is_not_tuned_is_tuned_and_all_defaults_and_winners_measured_against_each_other(
@@ -160,12 +160,12 @@ def test_what_is_not_tuned_is_tuned_and_all_defaults_and_winners_measured_agains
 def test_every_block_holds_all_entrants_in_an_order_of_its_own(write, started):
     module.versus([write("slow", more=STEPS), write("quick")], with_presets=True, blocks=4)
 
-    starts = started[0].storage.starts()
-    blocks = [[each.arm for each in starts if each.block == block] for block in range(4)]
+    trials = started[0].storage.trials()
+    blocks = [[each.arm for each in trials if each.block == block] for block in range(4)]
     assert all(sorted(block) == sorted(blocks[0]) for block in blocks)
     assert len(blocks[0]) == 4
     assert len({tuple(block) for block in blocks}) > 1
-    assert {each.role for each in starts} == {Role.CONTEST}
+    assert {each.role for each in trials} == {Role.CONTEST}
 
 
 def test_a_server_for_which_nothing_was_proven_runs_with_its_default(write, host):

@@ -18,7 +18,7 @@ from tests.unit.simulation import (
     space_of,
     write_study,
 )
-from tests.unit.starts import start as make_start
+from tests.unit.trials import trial as make_trial
 from tuner.commands.fleet import control
 from tuner.commands.fleet.control import LONG_S, MOST_BEGUN, Lane, Team, drive_all
 from tuner.errors import HostLost, RestoreFailed, TargetError, Unreachable, UsageError
@@ -82,7 +82,7 @@ def test_a_study_is_measured_on_every_host_to_its_verdict(team, settings):
     drive_all(team, lanes_of(team, settings, failing()))
 
     assert team.storage.recall(VERDICT) is not None
-    assert {start.host for start in team.storage.known.ended} == set(NAMES)
+    assert {trial.host for trial in team.storage.known.ended} == set(NAMES)
     assert not team.storage.known.running
 
 
@@ -133,7 +133,7 @@ def test_a_lost_host_that_was_there_again_is_tried_as_often_as_at_first(
         if len(tries) == MOST_BEGUN - 1:
             now_s[0] += lived_s
             if measures:
-                team.storage.known.end(replace(make_start(1, 1000.0), host=NAMES[0]))
+                team.storage.known.end(replace(make_trial(1, 1000.0), host=NAMES[0]))
         if len(tries) > 2 * MOST_BEGUN:
             raise UsageError("enough")
         raise error

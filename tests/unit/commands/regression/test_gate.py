@@ -15,7 +15,7 @@ from tests.unit.simulation import (
     STUDY,
     TUNED,
     SimulatedHost,
-    SimulatedStarter,
+    SimulatedRunner,
     space_of,
     write_study,
 )
@@ -38,7 +38,7 @@ def host():
 
 @pytest.fixture
 def settings(tmp_path, monkeypatch, host):
-    """A study whose starts are simulated, and any other study as well."""
+    """A study whose trials are simulated, and any other study as well."""
     simulate(monkeypatch, host)
     return write_study(tmp_path)
 
@@ -70,7 +70,7 @@ def test_a_wider_margin_lets_it_pass(settings):
 
 
 def test_without_a_decision_all_planned_pairs_are_measured(settings, host):
-    host.sigma_start, host.rng = 0.3, Random(2)  # noqa: S311 - no secret
+    host.sigma_trial, host.rng = 0.3, Random(2)  # noqa: S311 - no secret
 
     found = gate(settings, "default", new="default", pairs=8)
 
@@ -113,15 +113,15 @@ def test_two_studies_are_two_builds_also_under_one_name(settings, tmp_path, host
     (tmp_path / "old").mkdir()
     old = write_study(tmp_path / "old", seed=2)
     # The configurations are the same: a failure of one program is none of the other.
-    starts = []
-    host.fault = lambda _: starts.append(1) or None
+    trials = []
+    host.fault = lambda _: trials.append(1) or None
 
     found = gate(settings, old)
 
     assert found.sides["baseline"] == str(old.path)
     assert found.finding in {"no slower", "cannot tell"}
     assert found.changes == {}
-    assert len(starts) == 2 * found.measured.comparison.gain.pairs
+    assert len(trials) == 2 * found.measured.comparison.gain.pairs
 
 
 def test_a_failing_program_is_told_from_one_with_the_same_configuration(settings, tmp_path, monkeypatch):
@@ -129,8 +129,8 @@ def test_a_failing_program_is_told_from_one_with_the_same_configuration(settings
     old = write_study(tmp_path / "old", seed=2)
     hosts = {settings.path: SimulatedHost(failure_rate=lambda _: 0.05), old.path: SimulatedHost(seed=3)}
     monkeypatch.setattr(
-        interleaved, "Starter",
-        lambda **given: SimulatedStarter(host=hosts[given["setup"].settings.path], **given),
+        interleaved, "TrialRunner",
+        lambda **given: SimulatedRunner(host=hosts[given["setup"].settings.path], **given),
     )  # fmt: skip
 
     assert "fails 5 %" in gate(settings, old).reason
@@ -185,7 +185,7 @@ def test_foreign_names_do_not_steer_a_terminal_or_markdown(settings):
     assert "\\<d\\>" in non_inferiority_markdown(found)
 
 
-def test_nothing_of_it_is_kept_among_the_starts_of_the_study(settings):
+def test_nothing_of_it_is_kept_among_the_trials_of_the_study(settings):
     gate(settings, "default", new=FASTER)
 
     assert not (Path(settings.folder) / "study.db").exists()

@@ -17,15 +17,15 @@ def measure(budget, windows, *, spoiled_every, step_s=5.0, verdicts=SPOILED):
 
 def test_a_window_is_tried_three_times():
     budget = RetryBudget()
-    budget.begin_start()
+    budget.begin_trial()
     budget.begin_window()
 
     assert [budget.allows_another(SPOILED, at_s=float(at)) for at in range(3)] == [True, True, False]
 
 
-def test_a_start_has_three_retries_over_all_its_windows():
+def test_a_trial_has_three_retries_over_all_its_windows():
     budget = RetryBudget()
-    budget.begin_start()
+    budget.begin_trial()
     answers = []
     for _ in range(4):
         budget.begin_window()
@@ -34,13 +34,13 @@ def test_a_start_has_three_retries_over_all_its_windows():
     assert answers == [True, True, True, False]
 
 
-def test_the_next_start_has_its_own_retries():
+def test_the_next_trial_has_its_own_retries():
     budget = RetryBudget()
     for _ in range(4):
         budget.begin_window()
         budget.allows_another(SPOILED, at_s=0.0)
 
-    budget.begin_start()
+    budget.begin_trial()
     budget.begin_window()
 
     assert budget.allows_another(SPOILED, at_s=1.0)

@@ -34,7 +34,7 @@ LINES = (
     make_line("keepalive_requests", 0.97, Finding.UNKNOWN, chance=0.2),
 )
 FOUND = Explanation(
-    metric="goodput_rps", is_confirmed=True, gain=worth(1.3 * 1.2 * 0.97), lines=LINES, starts=57,
+    metric="goodput_rps", is_confirmed=True, gain=worth(1.3 * 1.2 * 0.97), lines=LINES, trials=57,
     others=(
         Other(parameter="listen_backlog", default=511, finding=Finding.HELPS, value=4096, effect=worth(1.1)),
         Other(parameter="tcp_nopush", default=True, finding=Finding.NO_EFFECT, bound=0.013),
@@ -164,12 +164,12 @@ def test_a_second_objective_has_a_figure_of_its_own_or_its_reason() -> None:
 
     assert [bar.tone for bar in figure.bars] == ["good", "bad"]
     assert "What each line does to latency_p99_ms" in shown(replace(FOUND, beside=of_p99))
-    unknown = Explanation(metric="latency_p99_ms", refusal="Too few starts have it.")
-    assert "latency_p99_ms: Too few starts have it." in shown(replace(FOUND, beside=unknown))
+    unknown = Explanation(metric="latency_p99_ms", refusal="Too few trials have it.")
+    assert "latency_p99_ms: Too few trials have it." in shown(replace(FOUND, beside=unknown))
 
 
 def test_a_study_in_which_nothing_was_measured_has_a_page() -> None:
     text = render_report(make_summary(searches=0, pairs=0))
 
     assert "No result yet" in text
-    assert "Every start over time" not in text
+    assert "Every trial over time" not in text

@@ -125,7 +125,7 @@ def test_labels_are_read_from_left_to_right_and_stay_within_the_figure():
     ]  # fmt: skip
 
 
-def test_one_start_that_stood_still_does_not_squeeze_the_others():
+def test_one_trial_that_stood_still_does_not_squeeze_the_others():
     axis = ratio_axis([0.02, 0.9, 1.4])
 
     assert axis.low == pytest.approx(0.5, rel=0.1)

@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 
-from tests.unit.statistics.made_starts import make_start
+from tests.unit.statistics.made_trials import make_trial
 from tuner.records import Failure, Role, State
 from tuner.statistics.arms.all_pairs import judge_all_pairs
 from tuner.statistics.arms.faults import find_failure
@@ -16,7 +16,7 @@ ARMS = ("a", "b", "c")
 
 
 def in_block(arm, block, log, *, session="one", **others):
-    return make_start(log, role=Role.CONTEST, arm=arm, block=block, session=session, **others)
+    return make_trial(log, role=Role.CONTEST, arm=arm, block=block, session=session, **others)
 
 
 def draw(seed, *, truth, spread, blocks):
@@ -31,13 +31,13 @@ def draw(seed, *, truth, spread, blocks):
 
 
 def test_the_drift_of_the_host_cancels_out_within_the_blocks():
-    starts = [
+    trials = [
         in_block(arm, block, 5 * block + log + 0.001 * ((block * 7 + index) % 3))
         for block in range(6)
         for index, (arm, log) in enumerate((("a", 0.0), ("b", math.log(2)), ("c", math.log(1.5))))
     ]
 
-    found = judge_all_pairs(starts, ARMS)
+    found = judge_all_pairs(trials, ARMS)
 
     assert found.estimates[1, 0].ratio == pytest.approx(2, rel=0.01)
     assert found.estimates[2, 0].ratio == pytest.approx(1.5, rel=0.01)
@@ -58,16 +58,16 @@ def test_a_ratio_is_the_same_from_both_sides():
 
 
 def test_two_arms_have_the_interval_of_a_paired_comparison_and_more_arms_wider_ones():
-    starts = draw(2, truth={"a": 0.0, "b": 0.1}, spread={"a": 0.02, "b": 0.02}, blocks=8)
+    trials = draw(2, truth={"a": 0.0, "b": 0.1}, spread={"a": 0.02, "b": 0.02}, blocks=8)
     logs = [
         tuple(
-            next(each.log_value for each in starts if (each.arm, each.block) == (arm, block)) for arm in "ab"
+            next(each.log_value for each in trials if (each.arm, each.block) == (arm, block)) for arm in "ab"
         )
         for block in range(8)
     ]
 
-    alone = judge_all_pairs(starts, ("a", "b")).estimates[1, 0]
-    among_three = judge_all_pairs(starts, ARMS).estimates[1, 0]
+    alone = judge_all_pairs(trials, ("a", "b")).estimates[1, 0]
+    among_three = judge_all_pairs(trials, ARMS).estimates[1, 0]
 
     gain = judge_pairs(logs)
     assert (alone.ratio, alone.low, alone.high) == (gain.ratio, gain.low, gain.high)
@@ -92,20 +92,20 @@ def test_all_intervals_hold_at_once_though_some_servers_are_steadier_than_others
 
 
 def test_the_pair_of_two_steady_servers_is_narrow_beside_a_restless_one():
-    starts = draw(4, truth=dict.fromkeys(ARMS, 0.0), spread={"a": 0.002, "b": 0.002, "c": 0.3}, blocks=8)
+    trials = draw(4, truth=dict.fromkeys(ARMS, 0.0), spread={"a": 0.002, "b": 0.002, "c": 0.3}, blocks=8)
 
-    found = judge_all_pairs(starts, ARMS)
+    found = judge_all_pairs(trials, ARMS)
 
     assert found.estimates[1, 0].half_width < 0.01
     assert found.estimates[2, 0].half_width > 0.1
 
 
 def test_a_pair_needs_three_blocks_that_hold_both():
-    starts = [in_block("a", block, 0.01 * block) for block in range(5)]
-    starts += [in_block("b", block, 0.02) for block in (0, 1)]
-    starts += [in_block("c", block, 0.02, session="two") for block in range(5)]
+    trials = [in_block("a", block, 0.01 * block) for block in range(5)]
+    trials += [in_block("b", block, 0.02) for block in (0, 1)]
+    trials += [in_block("c", block, 0.02, session="two") for block in range(5)]
 
-    found = judge_all_pairs(starts, ARMS)
+    found = judge_all_pairs(trials, ARMS)
 
     assert found.estimates == {}
     assert found.blocks[1, 0] == 2
@@ -114,9 +114,9 @@ def test_a_pair_needs_three_blocks_that_hold_both():
 
 
 def test_what_is_not_told_apart_leads_together():
-    starts = draw(5, truth={"a": 0.0, "b": 0.0, "c": -1.0}, spread=dict.fromkeys(ARMS, 0.05), blocks=8)
+    trials = draw(5, truth={"a": 0.0, "b": 0.0, "c": -1.0}, spread=dict.fromkeys(ARMS, 0.05), blocks=8)
 
-    assert judge_all_pairs(starts, ARMS).leaders(range(3)) == (0, 1)
+    assert judge_all_pairs(trials, ARMS).leaders(range(3)) == (0, 1)
 
 
 def test_an_arm_is_out_after_two_failures_in_a_row_and_not_for_what_the_host_spoils():

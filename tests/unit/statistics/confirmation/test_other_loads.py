@@ -4,7 +4,7 @@ from random import Random
 import numpy as np
 import pytest
 
-from tests.unit.starts import window
+from tests.unit.trials import window
 from tuner.records import Situation
 from tuner.statistics.confirmation.other_loads import (
     OUTAGE_SHARE,
@@ -82,7 +82,7 @@ def test_noise_that_the_study_did_not_have_widens_the_interval():
     assert math.log(wild.high / wild.low) > 5 * math.log(calm.high / calm.low)
 
 
-def test_an_outage_in_every_start_fails():
+def test_an_outage_in_every_trial_fails():
     assert judge([sides(9000, 7000, failed=2000)] * 2).finding == "fails"
 
 
@@ -100,7 +100,7 @@ def test_one_pair_rejects_nothing_and_asks_for_another():
     assert faced.is_open
 
 
-def test_one_bad_start_of_two_is_no_outage_yet():
+def test_one_bad_trial_of_two_is_no_outage_yet():
     faced = judge([sides(9900, 5000, failed=5000), sides(9900, 9900)])
 
     assert not faced.is_rejected
@@ -121,14 +121,14 @@ def test_the_counts_that_once_rejected_a_gain_of_1_4_are_a_warning():
     assert faced.p_more_failures == pytest.approx(0.7, abs=0.15)
 
 
-def test_serving_nothing_in_every_start_where_the_default_serves_fails():
+def test_serving_nothing_in_every_trial_where_the_default_serves_fails():
     faced = judge([sides(1000, 0)] * 2)
 
     assert (faced.finding, faced.candidate.goodput_rps) == ("fails", 0.0)
     assert faced.low < faced.high < math.inf
 
 
-def test_serving_nothing_in_one_start_of_two_is_worth_another_pair():
+def test_serving_nothing_in_one_trial_of_two_is_worth_another_pair():
     faced = judge([sides(1000, 0), sides(1000, 1000)])
 
     assert not faced.is_rejected
@@ -148,7 +148,7 @@ def test_the_worst_finding_is_the_verdict():
 
 
 def drawn(rng, rate, scatter, requests=8000):
-    """Draw the windows of one start, whose own rate of failures scatters around that of its configuration."""
+    """Draw the windows of one trial, whose own rate of failures scatters around that of its configuration."""
     own = min(1.0, rate * math.exp(rng.normal(0, scatter) - scatter**2 / 2))
     failed = int(rng.binomial(requests, own))
     return (window(requests - failed, failed=failed),)
@@ -169,7 +169,7 @@ def count(how, *, rates, scatter, checks=40, pairs=2, seed=7):
 
 @pytest.mark.parametrize("scatter", [0.4, 1.0])
 @pytest.mark.parametrize("rate", [0.0018, 0.003])
-def test_equal_failure_rates_reject_nothing_however_much_starts_differ(rate, scatter):
+def test_equal_failure_rates_reject_nothing_however_much_trials_differ(rate, scatter):
     assert not count(lambda each: each.is_rejected, rates=(rate, rate), scatter=scatter)
 
 

@@ -6,13 +6,13 @@ from random import Random
 
 import pytest
 
-from tests.unit.starts import start, window
+from tests.unit.trials import trial, window
 from tuner.errors import UsageError
 from tuner.measure.rounds import join
 from tuner.records.blend import Across, Blend
 from tuner.statistics.confirmation.paired_gain import (
     judge_pairs,
-    judge_starts,
+    judge_trials,
     needs_extension,
     p_sign_flip,
     pair_order,
@@ -161,8 +161,8 @@ WORST = Blend(across=Across.WORST, weights={"a": 0.5, "b": 0.5})
 SHAKEN = (-0.02, 0.01, 0.0, 0.015, -0.005, 0.0)
 
 
-def starts_of(blend, of_a, of_b, *, shaken=SHAKEN):
-    """Pair starts of two loads whose winner gains so much on the log scale, give or take."""
+def trials_of(blend, of_a, of_b, *, shaken=SHAKEN):
+    """Pair trials of two loads whose winner gains so much on the log scale, give or take."""
     rates = {"a": (1000, math.exp(of_a)), "b": (80, math.exp(of_b))}
 
     def made(number, *, is_winner, luck=0.0):
@@ -170,7 +170,7 @@ def starts_of(blend, of_a, of_b, *, shaken=SHAKEN):
             name: window(1e6 * rate * (gain * math.exp(luck) if is_winner else 1))
             for name, (rate, gain) in rates.items()
         }
-        return start(number, windows=(replace(join(gained), blend=blend),))
+        return trial(number, windows=(replace(join(gained), blend=blend),))
 
     return [
         (made(2 * number, is_winner=False), made(2 * number + 1, is_winner=True, luck=luck))
@@ -178,17 +178,17 @@ def starts_of(blend, of_a, of_b, *, shaken=SHAKEN):
     ]
 
 
-def test_starts_of_one_load_are_judged_as_their_logarithms_are():
-    pairs = [(start(0, 1000.0), start(1, 1200.0)), (start(2, 1010.0), start(3, 1190.0))]
+def test_trials_of_one_load_are_judged_as_their_logarithms_are():
+    pairs = [(trial(0, 1000.0), trial(1, 1200.0)), (trial(2, 1010.0), trial(3, 1190.0))]
 
-    gain = judge_starts(pairs, None)
+    gain = judge_trials(pairs, None)
 
     assert gain == judge_pairs([(first.log_value, second.log_value) for first, second in pairs])
     assert gain.by_load == {}
 
 
 def test_the_weighted_mean_lies_between_the_loads_and_each_has_its_own_interval():
-    gain = judge_starts(starts_of(WEIGHTED, 0.3, 0.1), WEIGHTED)
+    gain = judge_trials(trials_of(WEIGHTED, 0.3, 0.1), WEIGHTED)
 
     assert gain.ratio == pytest.approx(math.exp(0.2))
     assert gain.verdict == "improved"
@@ -199,7 +199,7 @@ def test_the_weighted_mean_lies_between_the_loads_and_each_has_its_own_interval(
 
 
 def test_the_worst_ratio_claims_no_more_than_the_weakest_of_all_loads():
-    strong, weak = (judge_starts(starts_of(WORST, 0.3, of_b), WORST) for of_b in (0.1, 0.0))
+    strong, weak = (judge_trials(trials_of(WORST, 0.3, of_b), WORST) for of_b in (0.1, 0.0))
 
     assert (strong.ratio, strong.verdict) == (strong.by_load["b"].ratio, "improved")
     assert strong.low == min(each.low for each in strong.by_load.values())
@@ -209,13 +209,13 @@ def test_the_worst_ratio_claims_no_more_than_the_weakest_of_all_loads():
 
 @pytest.mark.parametrize("blend", [WEIGHTED, WORST])
 def test_a_gain_under_one_load_and_a_loss_under_another_is_overfitted(blend):
-    gain = judge_starts(starts_of(blend, 0.5, -0.1), blend)
+    gain = judge_trials(trials_of(blend, 0.5, -0.1), blend)
 
     assert gain.verdict == "overfitted"
     assert not needs_extension(gain)
 
 
 def test_a_loss_within_the_noise_overfits_nothing():
-    gain = judge_starts(starts_of(WEIGHTED, 0.5, -0.005), WEIGHTED)
+    gain = judge_trials(trials_of(WEIGHTED, 0.5, -0.005), WEIGHTED)
 
     assert gain.verdict == "improved"

@@ -8,13 +8,13 @@ from tuner.statistics.confirmation.power import ASSURANCE, LEAST_WINDOWS, NARROW
 from tuner.statistics.control_level import Speedup
 from tuner.statistics.noise import MAX_PAIRS, MAX_WINDOWS, Noise, half_width, pair_sd, t_quantile
 
-NOISE = replace(Noise.PRIOR, sigma_window=0.04, sigma_start=0.03)
-SPENT = {"start_cost_s": 1.5, "window_s": 1.0}
+NOISE = replace(Noise.PRIOR, sigma_window=0.04, sigma_trial=0.03)
+SPENT = {"trial_cost_s": 1.5, "window_s": 1.0}
 GAIN = Speedup(log_ratio=0.2, variance=0.03**2)
 
 
 def cost_s(pairs, windows):
-    return 2 * pairs * (SPENT["start_cost_s"] + windows * SPENT["window_s"])
+    return 2 * pairs * (SPENT["trial_cost_s"] + windows * SPENT["window_s"])
 
 
 @pytest.mark.parametrize(

@@ -4,16 +4,16 @@ from dataclasses import replace
 
 import pytest
 
-from tests.unit.statistics.made_starts import make_start
+from tests.unit.statistics.made_trials import make_trial
 from tuner.ports import Latency
-from tuner.records import Start
+from tuner.records import Trial
 from tuner.statistics.confirmation.paired_gain import compare_tails
 
 
-def at_p99(p99_ms: float | None) -> Start:
+def at_p99(p99_ms: float | None) -> Trial:
     latency = None if p99_ms is None else Latency(quantiles_ms={0.99: p99_ms}, samples=100)
-    start = make_start(0.0)
-    return replace(start, windows=tuple(replace(window, latency=latency) for window in start.windows))
+    trial = make_trial(0.0)
+    return replace(trial, windows=tuple(replace(window, latency=latency) for window in trial.windows))
 
 
 def test_the_ratio_is_that_of_each_pair():
@@ -29,7 +29,7 @@ def test_the_ratio_is_that_of_each_pair():
     assert found.pairs == 3
 
 
-def test_a_start_without_response_times_leaves_it_unknown():
+def test_a_trial_without_response_times_leaves_it_unknown():
     assert compare_tails([at_p99(20.0)] * 3, [at_p99(20.0), at_p99(None), at_p99(20.0)]) is None
 
 
@@ -39,8 +39,8 @@ def test_one_pair_tells_nothing():
 
 
 def test_of_several_loads_there_is_no_one_p99():
-    def of_two(start: Start) -> Start:
-        parts = {"small": start.windows[0], "large": start.windows[0]}
-        return replace(start, windows=tuple(replace(window, parts=parts) for window in start.windows))
+    def of_two(trial: Trial) -> Trial:
+        parts = {"small": trial.windows[0], "large": trial.windows[0]}
+        return replace(trial, windows=tuple(replace(window, parts=parts) for window in trial.windows))
 
     assert compare_tails([of_two(at_p99(20.0))] * 3, [of_two(at_p99(38.0))] * 3) is None

@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 
-from tests.unit.starts import DEFAULT, start
+from tests.unit.trials import DEFAULT, trial
 from tuner.ports import Failures
 from tuner.records import Failure, Role, State
 from tuner.statistics.curves.load_curve import MOST_BLOCKS, WHOLE_BLOCKS, judge_curve
@@ -25,18 +25,18 @@ SERVED = {
 
 def measured(*, blocks=3, failing=None, stalled=(), noise=0.02, seed=1):
     """Measure every cell in blocks on a host that drifts; `failing` is a share of the requests by arm."""
-    rng, starts = Random(seed), []  # noqa: S311 - no secret
+    rng, trials = Random(seed), []  # noqa: S311 - no secret
     for block in range(blocks):
         for arm, rate in SERVED.items():
             level = math.exp(0.3 * block + rng.gauss(0.0, noise))
             given = {"role": Role.CURVE, "arm": arm, "block": block, **(STALLED if arm in stalled else {})}
-            made = start(len(starts), *(() if arm in stalled else (rate * level,) * 2), **given)
+            made = trial(len(trials), *(() if arm in stalled else (rate * level,) * 2), **given)
             share = (failing or {}).get(arm, 0.0)
             windows = tuple(
                 replace(each, failures=Failures(timeout=round(share * each.correct))) for each in made.windows
             )
-            starts.append(replace(made, windows=windows))
-    return starts
+            trials.append(replace(made, windows=windows))
+    return trials
 
 
 def by_arm(curve):
@@ -88,22 +88,22 @@ def test_what_stalls_twice_in_a_row_is_a_collapse_and_measured_no_more():
 
     spot = by_arm(curve)["default at 10000"]
     assert spot.fault == "no correct response in 2.0 s"
-    assert (spot.starts, spot.failed_starts, spot.goodput) == (0, 2, None)
+    assert (spot.trials, spot.failed_trials, spot.goodput) == (0, 2, None)
     assert curve.find_collapse(0).first is spot
     assert "default at 10000" not in curve.wanted()
     assert by_arm(curve)["winner at 10000"].ratio is None
 
 
-def test_a_single_stall_among_good_starts_is_no_end_but_a_doubt():
-    starts = measured(blocks=3)
+def test_a_single_stall_among_good_trials_is_no_end_but_a_doubt():
+    trials = measured(blocks=3)
     stalled = [
         replace(each, windows=(), **STALLED) if each.arm == "default at 1000" and each.block == 1 else each
-        for each in starts
+        for each in trials
     ]
-    before, after = (by_arm(judge_curve(PLAN, each))["default at 1000"] for each in (starts, stalled))
+    before, after = (by_arm(judge_curve(PLAN, each))["default at 1000"] for each in (trials, stalled))
 
     assert not after.fault
-    assert after.failed_starts == 1
+    assert after.failed_trials == 1
     assert after.chance < before.chance
 
 
@@ -116,7 +116,7 @@ def test_it_fails_under_the_fewest():
 
 def test_whole_blocks_come_first_and_then_what_is_not_settled():
     early = judge_curve(PLAN, measured(blocks=WHOLE_BLOCKS - 1))
-    # Failures at the bound itself are not settled by a few starts; all else is.
+    # Failures at the bound itself are not settled by a few trials; all else is.
     doubtful = judge_curve(PLAN, measured(blocks=WHOLE_BLOCKS, failing={"winner at 1000": 0.001}))
     late = judge_curve(PLAN, measured(blocks=MOST_BLOCKS, failing={"winner at 1000": 0.001}))
 
@@ -126,7 +126,7 @@ def test_whole_blocks_come_first_and_then_what_is_not_settled():
     assert late.wanted() == ()
 
 
-def test_before_the_first_start_nothing_is_known_and_all_is_wanted():
+def test_before_the_first_trial_nothing_is_known_and_all_is_wanted():
     curve = judge_curve(PLAN, [])
 
     assert curve.wanted() == PLAN.arms

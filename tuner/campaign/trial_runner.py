@@ -1,4 +1,4 @@
-"""Makes one start: run a trial, keep what it gave. What goes wrong with a configuration is data, no abort."""
+"""Runs one trial and keeps what it gave. What goes wrong with a configuration is data, no abort."""
 
 import os
 import time
@@ -6,15 +6,15 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
-from tuner.campaign.lost_starts import LOST, STOPPED
+from tuner.campaign.lost_trials import LOST, STOPPED
 from tuner.campaign.prepare import Setup
-from tuner.campaign.trial import Executor, InProcessExecutor, Trial, TrialOutcome
+from tuner.campaign.trial import Executor, InProcessExecutor, TrialOutcome, TrialTask
 from tuner.measure.gates import RetryBudget
 from tuner.measure.gates.facts import DEFAULTS
-from tuner.measure.start import NO_JUDGES, Judges
+from tuner.measure.trial import NO_JUDGES, Judges
 from tuner.measure.window import Load
 from tuner.optimize.replay import distributions
-from tuner.records import Blame, Failure, Situation, Start, State, Timing, Window
+from tuner.records import Blame, Failure, Situation, Trial, State, Timing, Window
 from tuner.study.facts import MOVED_LOAD
 from tuner.study.objective import slacks
 from tuner.study.presets import Plan
@@ -22,8 +22,8 @@ from tuner.study.storage import Opening, Storage
 
 
 @dataclass(slots=True, kw_only=True)
-class Starter:
-    """Everything that a start needs and that stays the same from start to start."""
+class TrialRunner:
+    """Everything that a trial needs and that stays the same from trial to trial."""
 
     setup: Setup
     plan: Plan
@@ -35,7 +35,7 @@ class Starter:
     """Runs the trials; None for this process."""
     retries: RetryBudget = field(default_factory=RetryBudget)
     writes_s: list[float] = field(default_factory=list)
-    """What each write of a result took since the last start was told: windows, and how the start before
+    """What each write of a result took since the last trial was told: windows, and how the trial before
     ended."""
 
     @property
@@ -56,32 +56,32 @@ class Starter:
         opening: Opening,
         *,
         judges: Judges = NO_JUDGES,
-        value: Callable[[Start], float | None] = lambda _: None,
+        value: Callable[[Trial], float | None] = lambda _: None,
         suggest_s: float = 0.0,
         plan: Plan | None = None,
         load: Load | None = None,
-        controls: Sequence[Start] = (),
-    ) -> Start:
-        """Make one start and keep it, whatever becomes of it.
+        controls: Sequence[Trial] = (),
+    ) -> Trial:
+        """Make one trial and keep it, whatever becomes of it.
 
         Args:
             opening: the configuration, and why it is measured.
             judges: what may end it early.
-            value: gives the log speedup with which the start is told to the storage.
+            value: gives the log speedup with which the trial is told to the storage.
             suggest_s: what it took to choose the configuration.
             plan: instead of the campaign's, for a stage with windows of its own.
             load: instead of the study's.
-            controls: starts of the default so far, for constraints that are relative to it.
+            controls: trials of the default so far, for constraints that are relative to it.
         """
-        trial = self._trial(opening, judges=judges, plan=plan, load=load)
-        return self._make(opening, trial, value=value, suggest_s=suggest_s, controls=controls)
+        task = self._task(opening, judges=judges, plan=plan, load=load)
+        return self._make(opening, task, value=value, suggest_s=suggest_s, controls=controls)
 
-    def make_in(self, situations: Sequence[Situation], opening: Opening, *, window_s: float) -> Start:
-        """Make one start that meets other loads than the study's, a window of each, and keep it."""
-        trial = self._trial(opening, situations=tuple(situations), situation_s=window_s)
-        return self._make(opening, trial, value=lambda _: 0.0)
+    def make_in(self, situations: Sequence[Situation], opening: Opening, *, window_s: float) -> Trial:
+        """Make one trial that meets other loads than the study's, a window of each, and keep it."""
+        task = self._task(opening, situations=tuple(situations), situation_s=window_s)
+        return self._make(opening, task, value=lambda _: 0.0)
 
-    def _trial(
+    def _task(
         self,
         opening: Opening,
         *,
@@ -90,8 +90,8 @@ class Starter:
         load: Load | None = None,
         situations: tuple[Situation, ...] = (),
         situation_s: float = 0.0,
-    ) -> Trial:
-        return Trial(
+    ) -> TrialTask:
+        return TrialTask(
             config=dict(opening.config), load=load or self.setup.load, plan=plan or self.plan, judges=judges,
             situations=situations, situation_s=situation_s, moved=self.storage.recall(MOVED_LOAD),
             retries=self.retries,
@@ -100,45 +100,45 @@ class Starter:
     def _make(
         self,
         opening: Opening,
-        trial: Trial,
+        task: TrialTask,
         *,
-        value: Callable[[Start], float | None],
+        value: Callable[[Trial], float | None],
         suggest_s: float = 0.0,
-        controls: Sequence[Start] = (),
-    ) -> Start:
+        controls: Sequence[Trial] = (),
+    ) -> Trial:
         setup = self.setup
         spaces = distributions(setup.space.dimensions) if opening.point else {}
-        start = self.storage.begin(opening, distributions=spaces, session=self.session, host=self.host)
+        trial = self.storage.begin(opening, distributions=spaces, session=self.session, host=self.host)
 
         def keep(window: Window) -> None:
-            nonlocal start
+            nonlocal trial
             with self._write():
-                start = self.storage.keep_window(start, window)
+                trial = self.storage.keep_window(trial, window)
 
         try:
-            measured = self._executor.measure(trial, keep)
+            measured = self._executor.measure(task, keep)
         except BaseException as error:
             # Interrupted, or the target itself is in trouble: nothing is learned of the configuration, unless
             # it is lost again.
             kind = STOPPED if isinstance(error, KeyboardInterrupt) else LOST
-            start = replace(start, state=State.INVALID, failure=Failure(kind=kind, reason="cut off"))
-            self.storage.end(start, log_ratio=None, slacks={})
+            trial = replace(trial, state=State.INVALID, failure=Failure(kind=kind, reason="cut off"))
+            self.storage.end(trial, log_ratio=None, slacks={})
             raise
         self.retries = measured.retries
-        start = replace(
-            _ended(start, measured),
+        trial = replace(
+            _ended(trial, measured),
             timing=Timing(
                 suggest_s=suggest_s, deploy_s=measured.deploy_s, load_s=measured.load_s,
                 store_s=max(self.writes_s, default=0.0),
             ),
         )  # fmt: skip
         self.writes_s.clear()
-        # In the turn in which the next start begins: who sees that nobody is at a pair takes it over.
-        log_ratio = value(start) if start.counts else None
+        # In the turn in which the next trial begins: who sees that nobody is at a pair takes it over.
+        log_ratio = value(trial) if trial.counts else None
         with self._write():
-            told = slacks(start, setup.settings.constraints, controls)
-            self.storage.end(start, log_ratio=log_ratio, slacks=told)
-        return start
+            told = slacks(trial, setup.settings.constraints, controls)
+            self.storage.end(trial, log_ratio=log_ratio, slacks=told)
+        return trial
 
     @contextmanager
     def _write(self) -> Iterator[None]:
@@ -147,25 +147,25 @@ class Starter:
         self.writes_s.append(time.monotonic() - moment)
 
 
-def _ended(start: Start, measured: TrialOutcome) -> Start:
-    """Return a start as its trial has ended it."""
+def _ended(trial: Trial, measured: TrialOutcome) -> Trial:
+    """Return a trial as its task has ended it."""
     outcome = measured.outcome
     if outcome is None:
-        return replace(start, state=State.FAILED, failure=measured.failure)
-    if not start.valid_windows:
-        failure = Failure(kind=Blame.ENVIRONMENT.value, reason=_spoiled(start))
-        return replace(start, state=State.INVALID, failure=failure, steady=outcome.steady)
+        return replace(trial, state=State.FAILED, failure=measured.failure)
+    if not trial.valid_windows:
+        failure = Failure(kind=Blame.ENVIRONMENT.value, reason=_spoiled(trial))
+        return replace(trial, state=State.INVALID, failure=failure, steady=outcome.steady)
     if outcome.pruned is None:
-        return replace(start, state=State.COMPLETE, steady=outcome.steady)
+        return replace(trial, state=State.COMPLETE, steady=outcome.steady)
     failure = Failure(kind="pruned", reason=outcome.pruned)
-    return replace(start, state=State.PRUNED, failure=failure, steady=outcome.steady)
+    return replace(trial, state=State.PRUNED, failure=failure, steady=outcome.steady)
 
 
-def _spoiled(start: Start) -> str:
+def _spoiled(trial: Trial) -> str:
     """Return what spoiled the windows: of each gate, what it found last."""
     reasons = {
         verdict.gate: verdict.reason
-        for window in start.windows
+        for window in trial.windows
         for verdict in window.verdicts
         if verdict.blame is Blame.ENVIRONMENT
     }
@@ -173,7 +173,7 @@ def _spoiled(start: Start) -> str:
 
 
 def name_session(host: str = "") -> str:
-    """Return a name for the work of this process from now on, which its starts carry; of one host of several.
+    """Return a name for the work of this process from now on, which its trials carry; of one host of several.
 
     Processes on several machines may have the same number.
     """

@@ -1,11 +1,11 @@
-"""Starts with the goodput that a test asks for."""
+"""Trials with the goodput that a test asks for."""
 
 import math
 from collections.abc import Sequence
 from typing import Any
 
 from tuner.ports import Config, Failures
-from tuner.records import Blame, Role, Start, State, Verdict, Window
+from tuner.records import Blame, Role, Trial, State, Verdict, Window
 
 BASE_RPS = 1e9
 """Goodput at a log goodput of 0 as tests write it: so many responses that rounding does not show."""
@@ -22,7 +22,7 @@ def make_window(log: float, *, started_s: float = 0.0, valid: bool = True, faile
     )  # fmt: skip
 
 
-def make_start(
+def make_trial(
     logs: Sequence[float] | float,
     *,
     number: int = 0,
@@ -31,10 +31,10 @@ def make_start(
     state: State = State.COMPLETE,
     config: Config | None = None,
     **others: Any,
-) -> Start:
-    """Make a start whose windows had these log goodputs, all in the second around `at_s`, above `BASE`."""
+) -> Trial:
+    """Make a trial whose windows had these log goodputs, all in the second around `at_s`, above `BASE`."""
     every = [logs] if isinstance(logs, float | int) else logs
-    return Start(
+    return Trial(
         number=number,
         role=role,
         config=config or {},

@@ -5,14 +5,14 @@ import pytest
 
 from tests.unit.bench import Bench, Happening, scripted
 from tests.unit.simulation import SMALL_PLAN
-from tests.unit.starts import window
+from tests.unit.trials import window
 from tuner.errors import Crashed, LoadFailed, Stalled
 from tuner.hosts.connection_room import SPARE_FILES
-from tuner.measure import counters, start
+from tuner.measure import counters, trial
 from tuner.measure import window as load_module
 from tuner.measure.gates import ControlFacts, RetryBudget
 from tuner.measure.sending import GRACE_S
-from tuner.measure.start import NO_JUDGES, Judges, measure_start, warm_up
+from tuner.measure.trial import NO_JUDGES, Judges, measure_trial, warm_up
 from tuner.measure.window import run_window
 from tuner.records import Blame, Gate
 
@@ -29,18 +29,18 @@ ALL_503 = Happening(rate=0, failures={"status": 9000})
 def bench(monkeypatch):
     """Give a bench whose windows take no time."""
     made = Bench()
-    for module in (counters, load_module, start):
+    for module in (counters, load_module, trial):
         monkeypatch.setattr(module, "time", made.clock)
     return made
 
 
 class Measured:
-    """What one start gave."""
+    """What one trial gave."""
 
     def __init__(self, bench, *, plan=PLAN, judges=NO_JUDGES, load=None):
         self.windows = []
         with bench.deployed() as deployment:
-            self.outcome = measure_start(
+            self.outcome = measure_trial(
                 deployment, load or bench.load, plan, judges, RetryBudget(), self.windows.append
             )
 
@@ -76,7 +76,7 @@ def test_a_pool_that_grows_is_waited_for(pool, growth_s, slices, steady):
     assert (len(seen), is_steady) == (slices, steady)
 
 
-def test_a_start_has_its_warm_up_and_all_its_windows(bench):
+def test_a_trial_has_its_warm_up_and_all_its_windows(bench):
     measured = Measured(bench)
 
     assert measured.outcome.steady
@@ -111,7 +111,7 @@ def test_a_server_that_stops_answering_in_its_second_window_is_stalled_and_the_f
     kept = []
 
     with bench.deployed() as deployment, pytest.raises(Stalled, match="nothing was answered"):
-        measure_start(deployment, bench.load, PLAN, NO_JUDGES, RetryBudget(), kept.append)
+        measure_trial(deployment, bench.load, PLAN, NO_JUDGES, RetryBudget(), kept.append)
     assert [window.correct for window in kept] == [1000]
 
 
@@ -198,7 +198,7 @@ def test_a_generator_that_hangs_is_cut_off_at_its_deadline(bench):
     measured = Measured(bench)
 
     assert bench.deadlines_s[1] == 1 + GRACE_S
-    assert "it had not ended 11 s after its start" in measured.windows[0].verdicts[0].reason
+    assert "it had not ended 11 s after its trial" in measured.windows[0].verdicts[0].reason
     assert [window.is_valid for window in measured.windows] == [False, True, True, True]
 
 
@@ -231,7 +231,7 @@ def test_a_window_that_the_environment_spoiled_is_kept_and_measured_again(bench)
     assert measured.outcome.pruned is None
 
 
-def test_a_start_gives_up_when_its_retries_are_spent(bench):
+def test_a_trial_gives_up_when_its_retries_are_spent(bench):
     bench.script = scripted(FINE, FINE, STOLEN)
 
     measured = Measured(bench)
@@ -297,7 +297,7 @@ def test_pruning_is_asked_from_the_first_look_on_but_not_after_the_last_window(b
     assert asked == [2]
 
 
-def test_a_pruned_start_keeps_the_windows_that_it_had(bench):
+def test_a_pruned_trial_keeps_the_windows_that_it_had(bench):
     judges = Judges(gate_zero=lambda _: None, prune=lambda _: "clearly worse")
 
     measured = Measured(bench, judges=judges)

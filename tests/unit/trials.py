@@ -1,10 +1,10 @@
-"""Short ways to write down starts."""
+"""Short ways to write down trials."""
 
 from collections.abc import Mapping
 
 from tests.unit.simulation import TUNED, space_of
 from tuner.ports import Config, Failures, Latency, Scalar
-from tuner.records import Blame, Failure, Role, Start, State, Verdict, Window
+from tuner.records import Blame, Failure, Role, Trial, State, Verdict, Window
 
 SPACE = space_of(*TUNED)
 DEFAULT = SPACE.default()
@@ -37,20 +37,20 @@ def window(
     )  # fmt: skip
 
 
-def start(number: int, *rates: float, config: Config = DEFAULT, **given: object) -> Start:
-    """Write down a start, one second per window, ten seconds per start."""
+def trial(number: int, *rates: float, config: Config = DEFAULT, **given: object) -> Trial:
+    """Write down a trial, one second per window, ten seconds per trial."""
     begun_s = 10.0 * number
     windows = tuple(window(rate, started_s=begun_s + index) for index, rate in enumerate(rates))
     fields = {"role": Role.SEARCH, "state": State.COMPLETE, "started_s": begun_s, "windows": windows}
-    return Start(number=number, config=config, **fields | given)  # type: ignore[arg-type]
+    return Trial(number=number, config=config, **fields | given)  # type: ignore[arg-type]
 
 
-def failed(number: int, *, config: Config, kind: str = "crashed") -> Start:
-    """Write down a start without a measurement."""
+def failed(number: int, *, config: Config, kind: str = "crashed") -> Trial:
+    """Write down a trial without a measurement."""
     failure = Failure(kind=kind, reason=f"it {kind}")
-    return start(number, config=config, state=State.FAILED, failure=failure)
+    return trial(number, config=config, state=State.FAILED, failure=failure)
 
 
-def control(number: int, *rates: float, **given: object) -> Start:
-    """Write down a start of the default."""
-    return start(number, *rates, role=Role.CONTROL, arm="default", **given)
+def control(number: int, *rates: float, **given: object) -> Trial:
+    """Write down a trial of the default."""
+    return trial(number, *rates, role=Role.CONTROL, arm="default", **given)

@@ -11,35 +11,35 @@ from dataclasses import replace
 
 from tuner.optimize.replay import distributions
 from tuner.ports import Config
-from tuner.records import Failure, Start, State
+from tuner.records import Failure, Trial, State
 from tuner.space import Space
 from tuner.study.facts import BEGUN_AGAIN
 from tuner.study.objective import Constraint, slacks
 from tuner.study.storage import Opening, Storage
 
 LOST = "interrupted"
-"""Kind of the failure of a start whose host or worker was lost (as `Storage.settle` has it, too)."""
+"""Kind of the failure of a trial whose host or worker was lost (as `Storage.settle` has it, too)."""
 STOPPED = "stopped"
 """Of one that somebody ended, or that could not be kept: nobody's fault on its host."""
 GIVEN_UP = "lost"
 REASON = "its host or worker was lost twice while it was measured, so it is not begun again"
 
 
-def is_cut_off(start: Start, *kinds: str) -> bool:
-    """Return whether a start on one of several hosts was cut off, in one of these ways."""
-    is_of_these = start.failure is not None and start.failure.kind in kinds
-    return bool(start.host) and start.state is State.INVALID and is_of_these
+def is_cut_off(trial: Trial, *kinds: str) -> bool:
+    """Return whether a trial on one of several hosts was cut off, in one of these ways."""
+    is_of_these = trial.failure is not None and trial.failure.kind in kinds
+    return bool(trial.host) and trial.state is State.INVALID and is_of_these
 
 
-def may_begin(storage: Storage, starts: Sequence[Start], config: Config) -> bool:
+def may_begin(storage: Storage, trials: Sequence[Trial], config: Config) -> bool:
     """Return whether a configuration may be begun; where it was lost before, that is noted.
 
     Args:
         storage: of the study.
-        starts: all of them, those that others are at included.
+        trials: all of them, those that others are at included.
         config: what is to be begun.
     """
-    own = sorted((each for each in starts if dict(each.config) == dict(config)), key=lambda each: each.number)
+    own = sorted((each for each in trials if dict(each.config) == dict(config)), key=lambda each: each.number)
     if any(each.failure is not None and each.failure.kind == GIVEN_UP for each in own):
         return False
     lost = _find_lost(own)
@@ -48,7 +48,7 @@ def may_begin(storage: Storage, starts: Sequence[Start], config: Config) -> bool
     begun, first = storage.recall(BEGUN_AGAIN) or {}, str(lost[0].number)
     if first in begun:
         return lost[-1].number < begun[first]
-    storage.remember(BEGUN_AGAIN, {**begun, first: 1 + max(each.number for each in starts)})
+    storage.remember(BEGUN_AGAIN, {**begun, first: 1 + max(each.number for each in trials)})
     return True
 
 
@@ -60,21 +60,21 @@ def give_up(
     constraints: Sequence[Constraint],
     session: str,
     host: str,
-) -> Start:
+) -> Trial:
     """Keep that a configuration has failed; nothing is put on a host."""
     spaces = distributions(space.dimensions) if opening.point else {}
-    start = storage.begin(opening, distributions=spaces, session=session, host=host)
-    failed = replace(start, state=State.FAILED, failure=Failure(kind=GIVEN_UP, reason=REASON))
+    trial = storage.begin(opening, distributions=spaces, session=session, host=host)
+    failed = replace(trial, state=State.FAILED, failure=Failure(kind=GIVEN_UP, reason=REASON))
     storage.end(failed, log_ratio=None, slacks=slacks(failed, constraints, ()))
     return failed
 
 
-def _find_lost(starts: Sequence[Start]) -> list[Start]:
-    """Return those of a configuration's starts that were lost since one was measured, or failed, last."""
-    lost: list[Start] = []
-    for start in starts:
-        if is_cut_off(start, LOST):
-            lost.append(start)
-        elif start.counts or start.state is State.FAILED:
+def _find_lost(trials: Sequence[Trial]) -> list[Trial]:
+    """Return those of a configuration's trials that were lost since one was measured, or failed, last."""
+    lost: list[Trial] = []
+    for trial in trials:
+        if is_cut_off(trial, LOST):
+            lost.append(trial)
+        elif trial.counts or trial.state is State.FAILED:
             lost.clear()
     return lost

@@ -1,4 +1,4 @@
-"""One start under load: warm-up, gate 0, windows, an early end for what is clearly worse."""
+"""One trial under load: warm-up, gate 0, windows, an early end for what is clearly worse."""
 
 import math
 import time
@@ -23,7 +23,7 @@ SLICES_TO_JUDGE = 6
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judges:
-    """What may end a start early; each answers with the reason, or None to go on."""
+    """What may end a trial early; each answers with the reason, or None to go on."""
 
     gate_zero: Callable[[Window], str | None]
     """Asked about the end of the warm-up: hopeless at once?"""
@@ -34,7 +34,7 @@ class Judges:
     control: ControlFacts = HEALTHY
     """What the default showed, for the validity gates."""
     allow_no_response: bool = False
-    """Whether a window in which nothing is served is a measurement, and not the end of the start."""
+    """Whether a window in which nothing is served is a measurement, and not the end of the trial."""
 
 
 NO_JUDGES = Judges(gate_zero=lambda _: None, prune=lambda _: None)
@@ -48,14 +48,14 @@ class Measure(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """How the windows of a start went."""
+    """How the windows of a trial went."""
 
     steady: bool
     pruned: str | None
     """Why it was ended early; None when it had all its windows."""
 
 
-def measure_start(
+def measure_trial(
     deployment: Deployment,
     load: Load,
     plan: Plan,
@@ -72,8 +72,8 @@ def measure_start(
         Crashed: the server ended by itself.
         LoadFailed: the load generator failed again and again.
     """
-    retries.begin_start()
-    # Windows have turns of their own: all starts have them in the same order, however long they warmed up.
+    retries.begin_trial()
+    # Windows have turns of their own: all trials have them in the same order, however long they warmed up.
     measure = partial(_round, run_window, deployment, load, count(), judges)
     measure_counted = partial(_round, run_counted_window, deployment, load, count(), judges)
     slices, steady = warm_up(measure, plan, spread=judges.spread)

@@ -1,9 +1,9 @@
-"""The report's figures of starts: all over time, the confirmation's pairs, goodput against its cost."""
+"""The report's figures of trials: all over time, the confirmation's pairs, goodput against its cost."""
 
 import math
 from itertools import pairwise
 
-from tuner.records import Role, Start, State
+from tuner.records import Role, Trial, State
 from tuner.report.figures.axes import Axis, number_labels, ratio_axis, ratio_labels
 from tuner.report.figures.drawing import (
     BARS_PX,
@@ -31,42 +31,42 @@ REASON_SHOWN, CHANGES_SHOWN = 160, 8
 
 
 def draw_timeline(summary: Summary) -> Chart | None:
-    """Draw the speedup of every start in the order in which they were made."""
-    measured = [start for start in summary.starts if start.number in summary.speedups]
+    """Draw the speedup of every trial in the order in which they were made."""
+    measured = [trial for trial in summary.trials if trial.number in summary.speedups]
     if not measured:
         return None
     speedups = summary.speedups
-    y_axis = ratio_axis(speedups[start.number].ratio for start in measured)
-    x_axis = Axis(low=0, high=max(start.number for start in summary.starts) + 1)
+    y_axis = ratio_axis(speedups[trial.number].ratio for trial in measured)
+    x_axis = Axis(low=0, high=max(trial.number for trial in summary.trials) + 1)
     series = [level_line(y_axis, 1, TIMELINE_PX)]
     for role, (name, tone, symbol) in ROLES.items():
-        group = [start for start in measured if start.role is role]
-        xs = [x_axis.percent(start.number) for start in group]
+        group = [trial for trial in measured if trial.role is role]
+        xs = [x_axis.percent(trial.number) for trial in group]
         points = tuple(
             Point(
-                x=x, y=height_of(y_axis, speedups[start.number].ratio, TIMELINE_PX), start=start.number,
-                is_hollow=start.state is State.PRUNED,
+                x=x, y=height_of(y_axis, speedups[trial.number].ratio, TIMELINE_PX), trial=trial.number,
+                is_hollow=trial.state is State.PRUNED,
             )
-            for x, start in zip(xs, group, strict=True)
+            for x, trial in zip(xs, group, strict=True)
         )  # fmt: skip
-        lines = interval_lines(xs, [speedups[start.number] for start in group], y_axis, TIMELINE_PX)
+        lines = interval_lines(xs, [speedups[trial.number] for trial in group], y_axis, TIMELINE_PX)
         if group:
             series.append(
                 Series(name=name, tone=tone, symbol=symbol, points=points, lines=lines, style="faint")
             )
     series += _draw_climb(summary, x_axis, y_axis)
     lost = tuple(
-        Point(x=x_axis.percent(start.number), y=TIMELINE_PX - 5, start=start.number)
-        for start in summary.starts
-        if start.state in {State.FAILED, State.INVALID}
+        Point(x=x_axis.percent(trial.number), y=TIMELINE_PX - 5, trial=trial.number)
+        for trial in summary.trials
+        if trial.state in {State.FAILED, State.INVALID}
     )
     if lost:
         series.append(Series(name="no measurement", tone="bad", symbol="cross", points=lost))
     return Chart(
-        name="timeline", title="Every start over time", height=TIMELINE_PX, series=tuple(series),
+        name="timeline", title="Every trial over time", height=TIMELINE_PX, series=tuple(series),
         caption="Speedup relative to the level of the control at that time, with 95 % intervals; open "
         "symbols were stopped early. Logarithmic axis; what is far slower stands at its lower edge.",
-        x_labels=number_labels(x_axis, width_px=NARROW_PX), x_title="start number",
+        x_labels=number_labels(x_axis, width_px=NARROW_PX), x_title="trial number",
         y_labels=ratio_labels(y_axis, length_px=TIMELINE_PX, is_upright=True), y_title="speedup",
     )  # fmt: skip
 
@@ -84,19 +84,19 @@ def _draw_climb(summary: Summary, x_axis: Axis, y_axis: Axis) -> list[Series]:
     return [Series(name="best so far", tone="good", symbol="dash", lines=tuple(lines), style="dotted")]
 
 
-def describe_starts(summary: Summary) -> dict[int, str]:
-    """Return what is shown of each start where one points at it."""
-    return {start.number: describe_start(summary, start) for start in summary.starts}
+def describe_trials(summary: Summary) -> dict[int, str]:
+    """Return what is shown of each trial where one points at it."""
+    return {trial.number: describe_trial(summary, trial) for trial in summary.trials}
 
 
-def describe_start(summary: Summary, start: Start) -> str:
-    """Return number, role, speedup and changes of one start, a line each."""
-    lines = [f"start {start.number}, {start.role.value}, {start.state.value}"]
-    if start.number in summary.speedups:
-        lines.append(say_speedup(summary.speedups[start.number]))
-    if start.failure is not None:
-        lines.append(f"{start.failure.kind}: {start.failure.reason[:REASON_SHOWN]}")
-    changes = summary.show_changes(start.config)
+def describe_trial(summary: Summary, trial: Trial) -> str:
+    """Return number, role, speedup and changes of one trial, a line each."""
+    lines = [f"trial {trial.number}, {trial.role.value}, {trial.state.value}"]
+    if trial.number in summary.speedups:
+        lines.append(say_speedup(summary.speedups[trial.number]))
+    if trial.failure is not None:
+        lines.append(f"{trial.failure.kind}: {trial.failure.reason[:REASON_SHOWN]}")
+    changes = summary.show_changes(trial.config)
     lines += changes[:CHANGES_SHOWN]
     if len(changes) > CHANGES_SHOWN:
         lines.append(f"… and {len(changes) - CHANGES_SHOWN} more")
@@ -122,7 +122,7 @@ def draw_pairs(summary: Summary) -> BarChart | None:
     )  # fmt: skip
     return BarChart(
         name="pairs", title="Confirmation, pair by pair", columns=("", "winner relative to default"),
-        caption="Each diamond is one pair of fresh starts, measured next to each other in random order.",
+        caption="Each diamond is one pair of fresh trials, measured next to each other in random order.",
         bars=(*each, together), origin=axis.percent(1), labels=ratio_labels(axis, length_px=BARS_PX),
     )  # fmt: skip
 
@@ -130,10 +130,10 @@ def draw_pairs(summary: Summary) -> BarChart | None:
 def pair_ratios(summary: Summary) -> dict[int, float]:
     """Compute the winner's goodput relative to the default's in every complete pair, by block."""
     sides: dict[int, dict[str, float]] = {}
-    for start in summary.starts:
-        level = start.log_value
-        if start.role is Role.CONFIRM and start.counts and start.block is not None and level is not None:
-            sides.setdefault(start.block, {})[start.arm] = level
+    for trial in summary.trials:
+        level = trial.log_value
+        if trial.role is Role.CONFIRM and trial.counts and trial.block is not None and level is not None:
+            sides.setdefault(trial.block, {})[trial.arm] = level
     return {
         block: math.exp(side["winner"] - side["default"])
         for block, side in sorted(sides.items())
@@ -142,22 +142,22 @@ def pair_ratios(summary: Summary) -> dict[int, float]:
 
 
 def draw_front(summary: Summary) -> Chart | None:
-    """Draw goodput against the cost: every start, and the line of what nobody beats in both."""
+    """Draw goodput against the cost: every trial, and the line of what nobody beats in both."""
     if summary.cost is None or not summary.front:
         return None
-    paid, front = costs(summary.starts, summary.cost), summary.front
-    both = [start for start in summary.starts if start.number in paid and start.number in summary.speedups]
-    ratios = [summary.speedups[start.number].ratio for start in both]
+    paid, front = costs(summary.trials, summary.cost), summary.front
+    both = [trial for trial in summary.trials if trial.number in paid and trial.number in summary.speedups]
+    ratios = [summary.speedups[trial.number].ratio for trial in both]
     y_axis = ratio_axis([*ratios, *(choice.goodput.ratio for choice in front)])
     x_axis = ratio_axis(
-        [*(paid[start.number].ratio for start in both), *(choice.cost.ratio for choice in front)]
+        [*(paid[trial.number].ratio for trial in both), *(choice.cost.ratio for choice in front)]
     )
-    starts = tuple(
+    trials = tuple(
         Point(
-            x=x_axis.percent(paid[start.number].ratio), y=height_of(y_axis, ratio, FRONT_PX),
-            start=start.number,
+            x=x_axis.percent(paid[trial.number].ratio), y=height_of(y_axis, ratio, FRONT_PX),
+            trial=trial.number,
         )
-        for start, ratio in zip(both, ratios, strict=True)
+        for trial, ratio in zip(both, ratios, strict=True)
     )  # fmt: skip
     picks = tuple(
         Point(
@@ -178,10 +178,10 @@ def draw_front(summary: Summary) -> Chart | None:
     return Chart(
         name="front", title="Goodput against its cost", height=FRONT_PX,
         caption="Numbers are the picks of the table below; up is more goodput, left is cheaper, both "
-        "relative to the default. Dots are single starts as they were measured; a pick's goodput is an "
-        "estimate, drawn towards the others' the fewer starts speak for it. Logarithmic axes.",
+        "relative to the default. Dots are single trials as they were measured; a pick's goodput is an "
+        "estimate, drawn towards the others' the fewer trials speak for it. Logarithmic axes.",
         series=(
-            Series(name="starts", tone="pale", points=starts),
+            Series(name="trials", tone="pale", points=trials),
             Series(
                 name="not beaten in both", tone="good", symbol="diamond", points=picks, lines=tuple(steps)
             ),

@@ -15,9 +15,9 @@ from tests.unit.simulation import (
     space_of,
     write_study,
 )
-from tests.unit.starts import DEFAULT
-from tests.unit.starts import start as make_start
-from tuner.campaign.lost_starts import may_begin
+from tests.unit.trials import DEFAULT
+from tests.unit.trials import trial as make_trial
+from tuner.campaign.lost_trials import may_begin
 from tuner.campaign.suggest import observe
 from tuner.errors import TargetError
 from tuner.records import Failure, State
@@ -58,8 +58,8 @@ def test_a_configuration_that_takes_its_host_down_takes_no_third_one(tmp_path):
     assert {type(error) for error in played.failures.values()} == {TargetError}
     assert len(played.failures) == 2
     assert played.verdict is not None
-    tried = [start for start in played.storage.starts() if config_key(start.config) == deadly]
-    assert [start.state for start in tried] == [State.INVALID, State.INVALID, State.FAILED]
+    tried = [trial for trial in played.storage.trials() if config_key(trial.config) == deadly]
+    assert [trial.state for trial in tried] == [State.INVALID, State.INVALID, State.FAILED]
     assert "lost twice" in tried[-1].failure.reason
 
 
@@ -96,7 +96,7 @@ def storage():
 
 
 def lost(number, **unlike):
-    return replace(make_start(number, config=TRIED), host="web1", **{**LOST, **unlike})
+    return replace(make_trial(number, config=TRIED), host="web1", **{**LOST, **unlike})
 
 
 def test_what_was_lost_on_several_hosts_at_once_was_lost_once(storage):
@@ -111,12 +111,12 @@ def test_what_was_lost_on_several_hosts_at_once_was_lost_once(storage):
 
 def test_what_gave_a_measurement_in_between_is_begun_again(storage):
     assert may_begin(storage, [lost(1)], TRIED)
-    since = [lost(1), make_start(2, 1000.0, config=TRIED), lost(3)]
+    since = [lost(1), make_trial(2, 1000.0, config=TRIED), lost(3)]
     assert may_begin(storage, since, TRIED)
     assert not may_begin(storage, [*since, lost(4)], TRIED)
 
 
 def test_what_a_person_ended_is_not_lost(storage):
     stopped = {"failure": Failure(kind="stopped", reason="cut off")}
-    starts = [lost(number, **stopped) for number in range(4)]
-    assert all(may_begin(storage, starts[:count], TRIED) for count in range(5))
+    trials = [lost(number, **stopped) for number in range(4)]
+    assert all(may_begin(storage, trials[:count], TRIED) for count in range(5))
