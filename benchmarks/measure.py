@@ -148,7 +148,7 @@ def prune_for_real(hosts: int, kind: HostKind, *, first_look: int, windows: int)
             continue
         good = effects[incumbent[0]]
         for number in range(12):
-            campaign.control_if_due()
+            campaign.baseline_if_due()
             worse = number % 3 == 2
             name = f"new {number}"
             effects[name] = good + math.log(0.8) if worse else good
@@ -163,7 +163,7 @@ def prune_for_real(hosts: int, kind: HostKind, *, first_look: int, windows: int)
 def measure_regret(studies: int) -> Iterator[Figure]:
     """Compare whole campaigns with the best observed of single runs, at equal load-seconds.
 
-    Drift and bursts hurt those who measure no control; without them, 100 studies gave 0.49, 0.35 and 0.69 of
+    Drift and bursts hurt those who measure no baseline; without them, 100 studies gave 0.49, 0.35 and 0.69 of
     their regret from the quietest to the noisiest host, 0.54 in all.
     """
     regrets: list[tuple[float, float]] = []

@@ -10,8 +10,8 @@ from benchmarks.simulated_host import SimulatedHost, confirm_pairs
 from tuner.records import Role, Trial, Window
 from tuner.space import Space, SpaceFacts, load_space
 from tuner.statistics.confirmation.paired_gain import Gain, judge_pairs, needs_extension, pair_order
-from tuner.statistics.control_level import Speedup
-from tuner.statistics.noise import control_interval
+from tuner.statistics.baseline_level import Speedup
+from tuner.statistics.noise import baseline_interval
 from tuner.statistics.pruning import should_prune
 from tuner.statistics.ranking import Ranking, rank
 from tuner.study.presets import PRESETS
@@ -57,7 +57,7 @@ class Campaign:
     def calibrate(self) -> None:
         """Measure the default until the noise is known."""
         for _ in range(PLAN.calibration_trials):
-            self.host.start(0.0, windows=self.windows, role=Role.CONTROL)
+            self.host.start(0.0, windows=self.windows, role=Role.BASELINE)
 
     def ranking(self) -> Ranking:
         """Give what all trials so far say."""
@@ -66,16 +66,16 @@ class Campaign:
             self._ranked = (count, rank(self.space, self.host.trials, ()))
         return self._ranked[1]
 
-    def control_if_due(self) -> None:
+    def baseline_if_due(self) -> None:
         """Measure the default again after as many trials as the drift allows."""
         slot_s = self.host.cost_s + self.windows * self.host.window_s
         since = 0
         for trial in reversed(self.host.trials):
-            if trial.role is Role.CONTROL:
+            if trial.role is Role.BASELINE:
                 break
             since += 1
-        if since >= control_interval(self.ranking().noise, slot_s, self.windows):
-            self.host.start(0.0, windows=self.windows, role=Role.CONTROL)
+        if since >= baseline_interval(self.ranking().noise, slot_s, self.windows):
+            self.host.start(0.0, windows=self.windows, role=Role.BASELINE)
 
     def incumbent(self) -> tuple[str, Speedup] | None:
         """Give the best so far by posterior mean."""
@@ -111,13 +111,13 @@ class Campaign:
     def search(self, names: Sequence[str]) -> None:
         """Try each configuration once, and after every five one of the best few once more."""
         for count, name in enumerate(names, 1):
-            self.control_if_due()
+            self.baseline_if_due()
             self.try_one(name)
             again = self.most_telling(NEGLIGIBLE) if count % REPEAT_EVERY == 0 else None
             if again is not None:
-                self.control_if_due()
+                self.baseline_if_due()
                 self.try_one(again)
-        self.host.start(0.0, windows=self.windows, role=Role.CONTROL)
+        self.host.start(0.0, windows=self.windows, role=Role.BASELINE)
 
     def most_telling(self, least: float) -> str | None:
         """Give the one of the best few of which another trial tells most; None below so many log points."""
@@ -188,7 +188,7 @@ def take_best_observed(host: SimulatedHost, effects: dict[str, float], *, load_s
     The same load-seconds go into longer runs (rounded up, in their favour).
     """
     windows = math.ceil((load_s / (len(effects) + 1) - host.cost_s) / host.window_s)
-    default = host.start(0.0, windows=windows, role=Role.CONTROL)
+    default = host.start(0.0, windows=windows, role=Role.BASELINE)
     seen = {}
     for name, effect in effects.items():
         trial = host.start(effect, windows=windows, name=name)

@@ -3,11 +3,11 @@
 study           what is tuned where, under which load, for how long: a file, and a folder beside it
 target          the host that is tuned; its servers are private instances (sandbox) or installed (managed)
 space           the parameters of one or more servers, each with range, default and reason
-configuration   one value for every active parameter; the default, or the original, is the control
+configuration   one value for every active parameter; the default, or the original, is the baseline
 workload        what the load generator sends: address, connections, keep-alive, length, rate
 window          one counted slice of load; its goodput are correct responses per second, nothing else
 trial           one fresh start of the servers with a configuration, measured: several windows, one replicate
-speedup         goodput relative to the control's level at that time, as 1.34×
+speedup         goodput relative to the baseline's level at that time, as 1.34×
 incumbent       the best feasible configuration so far; the winner is one that was confirmed in fresh pairs
 gain            what the winner serves more than the default, with its interval: the only claim that is made
 """
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from tuner.report.regression import NonInferiority, Verification
     from tuner.report.summary import Comparison, Summary
     from tuner.report.sweep import Sweep
-    from tuner.statistics.control_level import combine
+    from tuner.statistics.baseline_level import combine
     from tuner.study import Study, load_study
 
 __version__ = "0.5.0"
@@ -64,7 +64,7 @@ _HOMES = {
     "tuner.report.regression": ("NonInferiority", "Verification"),
     "tuner.report.summary": ("Comparison", "Summary"),
     "tuner.report.sweep": ("Sweep",),
-    "tuner.statistics.control_level": ("combine",),
+    "tuner.statistics.baseline_level": ("combine",),
     "tuner.study": ("Study", "load_study"),
 }
 

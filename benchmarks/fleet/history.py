@@ -16,7 +16,7 @@ from tuner.records.as_json import END, ending_to_json, opening_to_json, window_k
 from tuner.space import Space
 from tuner.statistics.ranking import DEFAULT_ARM
 
-CONTROL_EVERY = 6
+BASELINE_EVERY = 6
 """Trials of each host, of which one is of the default."""
 REPEAT_EVERY = 6
 """Trials, of which one repeats another."""
@@ -41,7 +41,7 @@ def write_history(experiment: Experiment, server: Server, count: int, *, hosts: 
         began_s = first_s + trial_s * (number // hosts)
         trial = Trial(
             number=number, role=role, config=config,
-            state=State.COMPLETE, started_s=began_s, arm=DEFAULT_ARM if role is Role.CONTROL else "",
+            state=State.COMPLETE, started_s=began_s, arm=DEFAULT_ARM if role is Role.BASELINE else "",
             session="earlier", host=f"web{number % hosts}",
             timing=Timing(deploy_s=1.0, load_s=trial_s - 1.0),
         )  # fmt: skip
@@ -62,14 +62,14 @@ def write_history(experiment: Experiment, server: Server, count: int, *, hosts: 
 
 def choose_role(turn: int, number: int) -> Role:
     """Return why a host's trial of a turn was made."""
-    if turn % CONTROL_EVERY == 0:
-        return Role.CONTROL
+    if turn % BASELINE_EVERY == 0:
+        return Role.BASELINE
     return Role.REPEAT if number % REPEAT_EVERY == 1 else Role.SEARCH
 
 
 def choose_config(role: Role, space: Space, tried: Sequence[Config], rng: Random) -> Config:
     """Return the default, one that was tried before, or one near the default that breaks no rule."""
-    if role is Role.CONTROL:
+    if role is Role.BASELINE:
         return space.default()
     if role is Role.REPEAT:
         return rng.choice(tried)

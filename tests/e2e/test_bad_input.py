@@ -38,7 +38,7 @@ def stopped(tmp_path_factory):
 def stop_after_first_trial(tuner, study):
     process = tuner.start("run", study, "--preset", "quick")
     log = process.stderr
-    while "control" not in (line := log.readline()):
+    while "baseline" not in (line := log.readline()):
         assert line, "it ended before its first trial"
     process.terminate()
     process.communicate(timeout=30)

@@ -26,7 +26,7 @@ STORY = """\
 from tuner.campaign.progress import Leader
 from tuner.cli.printing import make_console, show_progress
 from tuner.records import Role
-from tuner.statistics.control_level import Speedup
+from tuner.statistics.baseline_level import Speedup
 
 leader = Leader(changes={"sendfile": (True, False)}, speedup=Speedup(log_ratio=0.2, variance=0.001), trials=3)
 with show_progress() as progress:

@@ -23,7 +23,7 @@ def test_show_prints_what_the_contract_promises(finished):
     assert shown["gain"]["low"] <= shown["gain"]["ratio"] <= shown["gain"]["high"]
     assert {"total_s", "load_s", "deploy_s", "suggest_s"} <= set(shown["timing"])
     roles = {trial["role"] for trial in shown["trials"]}
-    assert {"control", "search", "confirm"} <= roles
+    assert {"baseline", "search", "confirm"} <= roles
     measured = [trial for trial in shown["trials"] if trial["state"] == "complete"]
     assert all(window["goodput_rps"] > 0 for trial in measured for window in trial["windows"])
     assert {"parameter", "effect", "low", "high", "kept"} <= set(shown["sensitivity"][0])

@@ -24,7 +24,7 @@ def confirm(tuner: CommandLine, study: str) -> Mapping[str, object]:
     shown = json.loads(tuner.run("show", study, "--json").stdout)
     assert shown["gain"]["verdict"] == "improved"
     assert shown["gain"]["low"] > 1
-    assert {"control", "search", "confirm"} <= {trial["role"] for trial in shown["trials"]}
+    assert {"baseline", "search", "confirm"} <= {trial["role"] for trial in shown["trials"]}
     return shown
 
 

@@ -50,7 +50,7 @@ def test_the_sweep_goes_on_and_ends_with_a_curve(swept):
     assert completed.returncode == 0, completed.stderr
     found = json.loads(completed.stdout)
     assert [each["value"] for each in found["values"]] == [16, 25, 64]
-    assert found["control"] == 25
+    assert found["baseline"] == 25
     assert all(each["low"] <= each["ratio"] <= each["high"] for each in found["values"])
     assert all(each["goodput_rps"] > 0 for each in found["values"])
     assert found["seconds"] <= 40

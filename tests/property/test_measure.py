@@ -11,7 +11,7 @@ from tuner.ports import Latency
 from tuner.records import Role
 from tuner.records.latency import merge, quantile
 from tuner.statistics.confirmation.paired_gain import judge_pairs, p_sign_flip, pair_order
-from tuner.statistics.control_level import ControlLevel, Speedup, combine, speedups
+from tuner.statistics.baseline_level import BaselineLevel, Speedup, combine, speedups
 from tuner.statistics.noise import Noise, estimate_noise
 from tuner.statistics.pruning import should_prune
 
@@ -29,8 +29,8 @@ found = st.builds(Speedup, log_ratio=logs, variance=st.floats(1e-6, 1.0))
 
 
 @st.composite
-def controls(draw, least=1):
-    """Control trials at irregular times with any levels."""
+def baselines(draw, least=1):
+    """Baseline trials at irregular times with any levels."""
     gaps = draw(st.lists(st.floats(1, 3600), min_size=least, max_size=12))
     times = [sum(gaps[: n + 1]) for n in range(len(gaps))]
     return [
@@ -39,15 +39,15 @@ def controls(draw, least=1):
     ]
 
 
-@given(controls(), noises, st.floats(-1e4, 1e5))
+@given(baselines(), noises, st.floats(-1e4, 1e5))
 def test_the_level_is_finite_with_positive_variance_at_any_time(trials, noise, time_s):
-    level, variance = ControlLevel.fit(trials, noise).at(time_s)
+    level, variance = BaselineLevel.fit(trials, noise).at(time_s)
 
     assert math.isfinite(level)
     assert 0 < variance < math.inf
 
 
-@given(controls(least=2), noises, st.floats(-0.5, 0.5))
+@given(baselines(least=2), noises, st.floats(-0.5, 0.5))
 def test_a_host_that_is_faster_as_a_whole_has_the_same_speedups(trials, noise, shift):
     def shifted(trial, by):
         moved = tuple(make_window(w.log_goodput - BASE + by, started_s=w.started_s) for w in trial.windows)
@@ -62,7 +62,7 @@ def test_a_host_that_is_faster_as_a_whole_has_the_same_speedups(trials, noise, s
         assert there[number].variance == pytest.approx(speedup.variance, rel=1e-4)
 
 
-@given(controls(), st.lists(st.lists(logs, min_size=1, max_size=4), max_size=8))
+@given(baselines(), st.lists(st.lists(logs, min_size=1, max_size=4), max_size=8))
 def test_noise_is_positive_and_finite_whatever_was_measured(trials, others):
     search = [make_trial(each, number=100 + n, role=Role.SEARCH) for n, each in enumerate(others)]
     noise = estimate_noise([*trials, *search])

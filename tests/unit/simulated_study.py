@@ -145,7 +145,7 @@ def make_trials(
     space: Space, *, searches: int, pairs: int, winner: Config, seed: int = 1,
     worth: Callable[[Config], float] = worth,
 ) -> tuple[Trial, ...]:  # fmt: skip
-    """Make a whole study: controls, search with a few failures and a pruned trial, pairs."""
+    """Make a whole study: baselines, search with a few failures and a pruned trial, pairs."""
     rng, clock = Random(seed), Clock()  # noqa: S311 - no secret
     default = space.default()
     trials: list[Trial] = []
@@ -158,7 +158,7 @@ def make_trials(
         )
 
     for _ in range(4 if searches else 0):
-        add(Role.CONTROL, default)
+        add(Role.BASELINE, default)
     for index in range(searches):
         point = draw_sparse(space.dimensions, space.encode(default), rng=rng)
         add(Role.SEARCH, space.decode(point))
@@ -171,7 +171,7 @@ def make_trials(
             first, *rest = trials[-1].windows
             trials[-1] = replace(trials[-1], windows=(replace(first, verdicts=(verdict,)), *rest))
         if index % 3 == 2:
-            add(Role.CONTROL, default)
+            add(Role.BASELINE, default)
     for block in range(pairs):
         for arm in rng.sample(["default", "winner"], 2):
             add(Role.CONFIRM, default if arm == "default" else winner, arm=arm, block=block)
@@ -209,7 +209,7 @@ def make_summary(
         constraints=("failure_rate <= 0.001",), fingerprint=FINGERPRINT, space=space, trials=trials,
         noise=ranking.noise, speedups=ranking.speedups, climb=follow_incumbent(trials, ranking),
         default=gather_arm(
-            default, of_default or [trial for trial in trials if trial.role is Role.CONTROL]
+            default, of_default or [trial for trial in trials if trial.role is Role.BASELINE]
         ),
         incumbent=(best.config, best.posterior) if best else None,
         winner=gather_arm(winner, of_winner) if pairs else None,

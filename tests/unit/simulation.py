@@ -315,7 +315,7 @@ class SimulatedRunner:
         suggest_s: float = 0.0,
         plan: Plan | None = None,
         load: Load | None = None,
-        controls: Sequence[Trial] = (),
+        baselines: Sequence[Trial] = (),
     ) -> Trial:
         self.openings.append(opening)
         plan = plan or self.plan
@@ -346,7 +346,7 @@ class SimulatedRunner:
         self.storage.end(
             trial,
             log_ratio=value(trial) if trial.counts else None,
-            slacks=slacks(trial, self.setup.settings.constraints, controls),
+            slacks=slacks(trial, self.setup.settings.constraints, baselines),
         )
         return trial
 

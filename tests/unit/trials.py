@@ -51,6 +51,6 @@ def failed(number: int, *, config: Config, kind: str = "crashed") -> Trial:
     return trial(number, config=config, state=State.FAILED, failure=failure)
 
 
-def control(number: int, *rates: float, **given: object) -> Trial:
+def baseline(number: int, *rates: float, **given: object) -> Trial:
     """Write down a trial of the default."""
-    return trial(number, *rates, role=Role.CONTROL, arm="default", **given)
+    return trial(number, *rates, role=Role.BASELINE, arm="default", **given)

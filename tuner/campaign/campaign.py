@@ -6,7 +6,7 @@ study goes on with the same command.
 
 import logging
 
-from tuner.campaign.controls import measure_control
+from tuner.campaign.baselines import measure_baseline
 from tuner.campaign.experiment import Experiment, PlanChanged
 from tuner.campaign.generator_room import give_generator_room
 from tuner.campaign.metric import settle_metric
@@ -29,9 +29,9 @@ from tuner.study.facts import REFUSALS, TOO_NOISY, VERDICT
 LOG = logging.getLogger(__name__)
 MOST_REFUSALS = 5
 """A winner that crashes costs next to no time: without a bound, one reduction after another is tried."""
-LEAST_CONTROLS = 2
+LEAST_BASELINES = 2
 """Before anything else is measured on a host that is alone. Beside others one is enough: theirs show how
-trials scatter, and the next control comes soon."""
+trials scatter, and the next baseline trial comes soon."""
 NOTHING_BETTER = "nothing beat the default in the search"
 
 
@@ -52,7 +52,7 @@ def run_campaign(experiment: Experiment) -> str:
             if verdict is not None:
                 return verdict
         except TooNoisy as noisy:
-            tried = any(trial.counts and trial.role is not Role.CONTROL for trial in experiment.trials)
+            tried = any(trial.counts and trial.role is not Role.BASELINE for trial in experiment.trials)
             if not tried or experiment.host:
                 raise
             return f"{TOO_NOISY}{str(noisy).removeprefix(NOISY)}"
@@ -102,11 +102,11 @@ def calibrate(experiment: Experiment) -> None:
     Where several hosts show the noise together, each shows its own level at least.
     """
     wanted = experiment.plan.calibration_trials
-    while (done := min(experiment.count_controls(), wanted)) < wanted or (
-        len(experiment.controls()) < (LEAST_CONTROLS if experiment.is_alone else 1)
+    while (done := min(experiment.count_baselines(), wanted)) < wanted or (
+        len(experiment.baselines()) < (LEAST_BASELINES if experiment.is_alone else 1)
     ):
         experiment.enter("calibrate", done, wanted)
-        measure_control(experiment)
+        measure_baseline(experiment)
         settle_pace(experiment)
         give_generator_room(experiment)
     settle_metric(experiment)

@@ -17,17 +17,17 @@ from tuner.campaign.trial_runner import TrialRunner
 from tuner.campaign.trial import Executor
 from tuner.campaign.turn import Turn
 from tuner.errors import TooNoisy
-from tuner.measure.gates import HEALTHY, ControlFacts
+from tuner.measure.gates import HEALTHY, BaselineFacts
 from tuner.measure.gates.retries import LEAVE
 from tuner.measure.trial import NO_JUDGES, Judges
 from tuner.measure.window import Load
 from tuner.optimize.optimizer import Optimizer
 from tuner.ports import Clock
 from tuner.records import Role, Situation, Trial, State
-from tuner.statistics.control_level import Speedup
+from tuner.statistics.baseline_level import Speedup
 from tuner.statistics.noise import detectable_gain
 from tuner.statistics.observations import LEARNS_FROM
-from tuner.statistics.ranking import DEFAULT_ARM, LIKELY, Entry, Ranking, as_controls, rank
+from tuner.statistics.ranking import DEFAULT_ARM, LIKELY, Entry, Ranking, as_baselines, rank
 from tuner.statistics.steady import declines
 from tuner.study.facts import CONFIRMATION, MOVED_LOAD, OTHER_LOADS, PACE, Fact, MovedLoad, Pace
 from tuner.study.presets import Plan
@@ -181,7 +181,7 @@ class Experiment:
         judges = replace(
             _as_compared(judges, self.storage),
             spread=self.ranking().noise.sigma_window,
-            control=self._control_facts(opening),
+            baseline=self._baseline_facts(opening),
             # Where what bears the load is sought, the default need not.
             allow_no_response=opening.arm == DEFAULT_ARM
             and any(each.default_may_fail for each in constraints),
@@ -189,7 +189,7 @@ class Experiment:
         self._plans = self.storage.plans()
         trial = self._give_up(opening) or self.runner.make(
             opening, judges=judges, value=self._log_ratio, suggest_s=suggest_s, plan=plan, load=load,
-            controls=self.controls(),
+            baselines=self.baselines(),
         )  # fmt: skip
         is_changed = self._catch_up()
         self.schedule.end_trial(trial)
@@ -279,7 +279,7 @@ class Experiment:
     def _read_trials(self) -> None:
         """Read all trials; those that were cut off count when all their windows are there."""
         trials, constraints = self.storage.trials(), self.setup.settings.constraints
-        controls = [trial for trial in trials if trial.arm == DEFAULT_ARM and trial.counts]
+        baselines = [trial for trial in trials if trial.arm == DEFAULT_ARM and trial.counts]
         self.trials[:] = [trial for trial in trials if trial.state is not State.RUNNING]
         for trial in trials:
             if trial.state is State.RUNNING:
@@ -287,20 +287,20 @@ class Experiment:
                     trial,
                     least_windows=_least_windows(self.storage, self.plan, trial.role),
                     constraints=constraints,
-                    controls=[control for control in controls if control.host == trial.host],
+                    baselines=[baseline for baseline in baselines if baseline.host == trial.host],
                 )
 
-    def _control_facts(self, opening: Opening) -> ControlFacts:
+    def _baseline_facts(self, opening: Opening) -> BaselineFacts:
         """Return what the default showed last; its own trials are not excused by that."""
         if opening.arm == DEFAULT_ARM:
             return HEALTHY
         faults = [
             window.counters.get("server_faults_major", 0.0) / window.duration_s
-            for control in self.controls()
-            for window in control.valid_windows
+            for baseline in self.baselines()
+            for window in baseline.valid_windows
         ]
-        last = [trial for trial in as_controls(self.own_trials()) if trial.role is Role.CONTROL][-1:]
-        return ControlFacts(
+        last = [trial for trial in as_baselines(self.own_trials()) if trial.role is Role.BASELINE][-1:]
+        return BaselineFacts(
             is_healthy=all(trial.state is not State.FAILED for trial in last),
             major_faults_per_s=median(faults) if faults else 0.0,
         )
@@ -309,7 +309,7 @@ class Experiment:
         """Return the log speedup of a trial as it is known when the trial ends."""
         posterior = self.ranking().posterior
         if trial.log_value is None or posterior is None:
-            return 0.0 if trial.role is Role.CONTROL else None
+            return 0.0 if trial.role is Role.BASELINE else None
         return posterior.speedups([trial])[0].log_ratio
 
     def _report(self, trial: Trial) -> None:
@@ -388,20 +388,20 @@ class Experiment:
     def pending_under_load(self) -> list[Trial]:
         """Return the trials that other workers are at and the model will learn from."""
         return [
-            trial for trial in self.pending if trial.role in LEARNS_FROM and trial.role is not Role.CONTROL
+            trial for trial in self.pending if trial.role in LEARNS_FROM and trial.role is not Role.BASELINE
         ]
 
-    def controls(self) -> list[Trial]:
+    def baselines(self) -> list[Trial]:
         """Return the trials of the default on this host that are measurements."""
         return [
-            trial for trial in as_controls(self.own_trials()) if trial.role is Role.CONTROL and trial.counts
+            trial for trial in as_baselines(self.own_trials()) if trial.role is Role.BASELINE and trial.counts
         ]
 
-    def count_controls(self) -> int:
+    def count_baselines(self) -> int:
         """Return how many trials of the default there are on all hosts, those that others are at included."""
-        at_work = sum(trial.role is Role.CONTROL for trial in self.pending)
+        at_work = sum(trial.role is Role.BASELINE for trial in self.pending)
         return at_work + sum(
-            trial.role is Role.CONTROL and trial.counts for trial in as_controls(self.trials)
+            trial.role is Role.BASELINE and trial.counts for trial in as_baselines(self.trials)
         )
 
     def random(self, purpose: str) -> Random:

@@ -18,9 +18,9 @@ from tuner.study.facts import METRIC, MOVED_LOAD, MovedLoad
 def give_generator_room(experiment: Experiment) -> None:
     """Move the load once, where the first trial of the default shows that its generator is the limit."""
     storage = experiment.storage
-    windows = [window for trial in experiment.controls() for window in trial.valid_windows]
+    windows = [window for trial in experiment.baselines() for window in trial.valid_windows]
     is_settled = storage.recall(METRIC) is not None or storage.recall(MOVED_LOAD) is not None
-    is_late = any(trial.role is not Role.CONTROL for trial in experiment.trials)
+    is_late = any(trial.role is not Role.BASELINE for trial in experiment.trials)
     # What one of several loads lacks, another has too much of.
     setup = experiment.setup
     is_movable = not (setup.load.beside or setup.settings.target.is_managed or setup.is_elsewhere)

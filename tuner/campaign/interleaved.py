@@ -150,7 +150,7 @@ class Interleaved:
             return trial
         constraints = self.treatments[trial.arm].setup.settings.constraints
         return self.storage.settle(
-            trial, least_windows=self.plan.windows[1], constraints=constraints, controls=()
+            trial, least_windows=self.plan.windows[1], constraints=constraints, baselines=()
         )
 
     @property
@@ -209,7 +209,7 @@ class Interleaved:
         treatment = self.treatments[arm]
         opening = Opening(role=self.role, config=treatment.config, arm=arm, block=block)
         done = self.done if self.blocks else len(self.trials)
-        self.progress.stage(self.stage or self.role.value, done, self.blocks)
+        self.progress.stage(self.stage or self.role.label, done, self.blocks)
         self.progress.trial_begins(self.role, treatment.label or arm)
         self.progress.time_left(self.left_s())
         trial = self._runners[id(treatment.setup)].make(opening, load=treatment.load)

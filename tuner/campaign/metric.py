@@ -31,7 +31,7 @@ def settle_metric(experiment: Experiment) -> None:
         return
     if storage.recall(METRIC) is not None or any(trial.role is Role.SEARCH for trial in experiment.trials):
         return  # a study of an earlier tuner goes on as it began
-    windows = [window for trial in experiment.controls() for window in trial.valid_windows]
+    windows = [window for trial in experiment.baselines() for window in trial.valid_windows]
     if not windows:
         return
     found = find_bottleneck(windows)
@@ -52,9 +52,9 @@ def settle_metric(experiment: Experiment) -> None:
 
 def _settle_levels(experiment: Experiment) -> None:
     """Keep what the default gives under each of several loads, which always compare goodput."""
-    blend, controls = experiment.storage.blend, experiment.controls()
-    if blend is None or blend.levels or not controls:
+    blend, baselines = experiment.storage.blend, experiment.baselines()
+    if blend is None or blend.levels or not baselines:
         return
-    logs = {name: [under_load(each, name).log_goodput for each in controls] for name in blend.weights}
+    logs = {name: [under_load(each, name).log_goodput for each in baselines] for name in blend.weights}
     levels = {name: fmean(log for log in seen if log is not None) for name, seen in logs.items()}
     experiment.settle(BLEND, replace(blend, levels=levels))

@@ -33,11 +33,11 @@ def settle_pace(experiment: Experiment) -> None:
     """Make windows longer, where the first trial of the default shows that they are too short."""
     if _is_settled(experiment):
         return
-    plan, shape, control = experiment.plan, experiment.setup.load.shape, experiment.own_trials()[-1]
-    failure = control.failure
-    is_silent = control.state is State.FAILED and failure is not None and failure.kind == "stalled"
+    plan, shape, baseline = experiment.plan, experiment.setup.load.shape, experiment.own_trials()[-1]
+    failure = baseline.failure
+    is_silent = baseline.state is State.FAILED and failure is not None and failure.kind == "stalled"
     response_s, window_s = choose_window(
-        plan, control.valid_windows, clients=shape.connections * shape.streams, is_silent=is_silent
+        plan, baseline.valid_windows, clients=shape.connections * shape.streams, is_silent=is_silent
     )
     if window_s <= plan.window_s:
         return
@@ -61,7 +61,7 @@ def _is_settled(experiment: Experiment) -> bool:
     """Return whether windows have the length that they keep, or one that nobody but the study may change."""
     load, pace, trials = experiment.setup.load, experiment.storage.recall(PACE), experiment.own_trials()
     is_paced = pace is not None and (pace.response_s > 0 or experiment.plan.keeps_window)
-    is_late = len(experiment.controls()) > 1 or any(trial.role is not Role.CONTROL for trial in trials)
+    is_late = len(experiment.baselines()) > 1 or any(trial.role is not Role.BASELINE for trial in trials)
     is_by_time = load.requests_total is None and not load.beside and experiment.hosts is None
     return is_paced or is_late or not is_by_time or not trials
 

@@ -8,7 +8,7 @@ from tuner.ports import Scalar
 from tuner.records import Role, Trial
 
 if TYPE_CHECKING:
-    from tuner.statistics.control_level import Speedup
+    from tuner.statistics.baseline_level import Speedup
 
 Changes = Mapping[str, tuple[Scalar, Scalar]]
 """Parameter name → default and value."""

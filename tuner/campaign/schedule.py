@@ -12,7 +12,7 @@ from tuner.measure.window import rest_s
 from tuner.ports import Clock
 from tuner.records import Role, Trial
 from tuner.statistics.confirmation.power import assurance, plan_pairs
-from tuner.statistics.control_level import Speedup
+from tuner.statistics.baseline_level import Speedup
 from tuner.statistics.ranking import Ranking
 from tuner.statistics.time_left import Outlook, count_factorial, usual_trials
 from tuner.study.facts import CONFIRMATION, OTHER_LOADS
@@ -44,7 +44,7 @@ class MeasuredStudy(Protocol):
     def own_trials(self) -> list[Trial]:
         """Return the trials that were made on this host."""
 
-    def controls(self) -> list[Trial]:
+    def baselines(self) -> list[Trial]:
         """Return the trials of the default on this host that are measurements."""
 
 
@@ -149,7 +149,7 @@ class Schedule:
     def window_s(self) -> float:
         """Return the length of a window: the plan's for each load, or as seen where requests are counted."""
         load = self._study.setup.load
-        lasted = [window.duration_s for each in self._study.controls() for window in each.valid_windows]
+        lasted = [window.duration_s for each in self._study.baselines() for window in each.valid_windows]
         is_counted = any(each.requests_total is not None for each in (load, *load.beside))
         return median(lasted) if is_counted and lasted else self._study.plan.window_s * (1 + len(load.beside))
 

@@ -11,7 +11,7 @@ from tuner.ports import Config
 from tuner.records import Role, Trial, State
 from tuner.statistics.noise import trial_variance
 from tuner.statistics.pareto import LEAST_VARIANCE, costs
-from tuner.statistics.ranking import Entry, as_controls, config_key
+from tuner.statistics.ranking import Entry, as_baselines, config_key
 from tuner.study.objective import STARTED, slacks
 
 PROMOTE_EVERY = 5
@@ -110,7 +110,7 @@ def observe(experiment: Experiment) -> list[Observation]:
     if posterior is None:
         return []
     settings, space = experiment.setup.settings, experiment.setup.space
-    controls = _group_controls(experiment)
+    baselines = _group_baselines(experiment)
     metric = settings.objective.cost
     paid = {} if metric is None else costs(experiment.trials, metric)
     _, variance = posterior.level(experiment.clock.time(), experiment.host)
@@ -128,7 +128,7 @@ def observe(experiment: Experiment) -> list[Observation]:
     # Where a winner is to hold on several hosts: as it would have been where that counts.
     shifts = dict(zip((trial.number for trial in counted), posterior.shifts(counted).tolist(), strict=True))
     for trial in experiment.trials:
-        if trial.role is Role.CONTROL or trial.state is State.INVALID or not trial.role.is_under_study_load:
+        if trial.role is Role.BASELINE or trial.state is State.INVALID or not trial.role.is_under_study_load:
             continue
         speedup = speedups.get(trial.number)
         cost = paid.get(trial.number)
@@ -137,18 +137,18 @@ def observe(experiment: Experiment) -> list[Observation]:
                 point=space.encode(trial.config),
                 log_ratio=None if speedup is None else speedup.log_ratio + shifts[trial.number],
                 variance=0.0 if speedup is None else speedup.variance,
-                constraints=slacks(trial, settings.constraints, controls.get(trial.host, ())),
+                constraints=slacks(trial, settings.constraints, baselines.get(trial.host, ())),
                 cost=None if cost is None else (cost.log_ratio, cost.variance),
             )
         )
     return [*seen, *_expect(experiment, [trial.config for trial in experiment.pending_under_load()])]
 
 
-def _group_controls(experiment: Experiment) -> dict[str, list[Trial]]:
+def _group_baselines(experiment: Experiment) -> dict[str, list[Trial]]:
     """Return the trials of the default that are measurements, by host."""
     groups: dict[str, list[Trial]] = {}
-    for each in as_controls(experiment.trials):
-        if each.role is Role.CONTROL and each.counts:
+    for each in as_baselines(experiment.trials):
+        if each.role is Role.BASELINE and each.counts:
             groups.setdefault(each.host, []).append(each)
     return groups
 
@@ -174,10 +174,10 @@ def _expect(experiment: Experiment, configs: Sequence[Config]) -> list[Observati
 def _slacks_of_default(experiment: Experiment) -> dict[str, float]:
     """Return how far the default is above each bound: it keeps those that it has to keep."""
     kept = dict.fromkeys((STARTED, *map(str, experiment.setup.settings.constraints)), -1.0)
-    controls = experiment.controls()
+    baselines = experiment.baselines()
     for each in experiment.setup.settings.constraints:
-        if each.default_may_fail and controls:
-            kept[str(each)] = fmean(each.slack(control, ()) for control in controls)
+        if each.default_may_fail and baselines:
+            kept[str(each)] = fmean(each.slack(baseline, ()) for baseline in baselines)
     return kept
 
 

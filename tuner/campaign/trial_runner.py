@@ -60,7 +60,7 @@ class TrialRunner:
         suggest_s: float = 0.0,
         plan: Plan | None = None,
         load: Load | None = None,
-        controls: Sequence[Trial] = (),
+        baselines: Sequence[Trial] = (),
     ) -> Trial:
         """Make one trial and keep it, whatever becomes of it.
 
@@ -71,10 +71,10 @@ class TrialRunner:
             suggest_s: what it took to choose the configuration.
             plan: instead of the campaign's, for a stage with windows of its own.
             load: instead of the study's.
-            controls: trials of the default so far, for constraints that are relative to it.
+            baselines: trials of the default so far, for constraints that are relative to it.
         """
         task = self._task(opening, judges=judges, plan=plan, load=load)
-        return self._make(opening, task, value=value, suggest_s=suggest_s, controls=controls)
+        return self._make(opening, task, value=value, suggest_s=suggest_s, baselines=baselines)
 
     def make_in(self, situations: Sequence[Situation], opening: Opening, *, window_s: float) -> Trial:
         """Make one trial that meets other loads than the study's, a window of each, and keep it."""
@@ -104,7 +104,7 @@ class TrialRunner:
         *,
         value: Callable[[Trial], float | None],
         suggest_s: float = 0.0,
-        controls: Sequence[Trial] = (),
+        baselines: Sequence[Trial] = (),
     ) -> Trial:
         setup = self.setup
         spaces = distributions(setup.space.dimensions) if opening.point else {}
@@ -136,7 +136,7 @@ class TrialRunner:
         # In the turn in which the next trial begins: who sees that nobody is at a pair takes it over.
         log_ratio = value(trial) if trial.counts else None
         with self._write():
-            told = slacks(trial, setup.settings.constraints, controls)
+            told = slacks(trial, setup.settings.constraints, baselines)
             self.storage.end(trial, log_ratio=log_ratio, slacks=told)
         return trial
 

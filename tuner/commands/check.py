@@ -117,12 +117,12 @@ class Findings:
 
     def _bounds_above(self) -> Iterator[str]:
         """Yield a sentence for each bound that the default broke in the window that was measured."""
-        control = Trial(
-            number=0, role=Role.CONTROL, config={}, state=State.COMPLETE, started_s=self.window.started_s,
+        baseline = Trial(
+            number=0, role=Role.BASELINE, config={}, state=State.COMPLETE, started_s=self.window.started_s,
             windows=(self.window,),
         )  # fmt: skip
         for each in self.setup.settings.constraints:
-            is_above = self.window.is_valid and each.slack(control, ()) > 0
+            is_above = self.window.is_valid and each.slack(baseline, ()) > 0
             if is_above and each.default_may_fail:
                 yield f"constraint {each}: the default breaks it, and the run looks for what keeps it"
             elif is_above:
@@ -258,7 +258,7 @@ def check_study(
         plan = settings.plan(settings.preset)
         plan = plan.fit(minutes=settings.minutes, trials=settings.trials)
         seen, conflicts = _look_around(setup, plan)
-        progress.trial_begins(Role.CONTROL, "the default")
+        progress.trial_begins(Role.BASELINE, "the default")
         try:
             with setup.target.deploy_default(setup.space.default()) as deployment:
                 sees_host = not is_managed and (

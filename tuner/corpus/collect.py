@@ -14,7 +14,7 @@ from tuner.records import Fingerprint, Role, Trial, State
 from tuner.space import Space
 from tuner.statistics.confirmation.paired_gain import Gain
 from tuner.statistics.observations import LEARNS_FROM
-from tuner.statistics.ranking import DEFAULT_ARM, LIKELY, as_controls, config_key, rank
+from tuner.statistics.ranking import DEFAULT_ARM, LIKELY, as_baselines, config_key, rank
 from tuner.study import Study
 from tuner.study.storage import Storage
 
@@ -123,10 +123,10 @@ def _tell_tried(settings: Study, space: Space, trials: Sequence[Trial]) -> list[
     if posterior is None:
         raise UsageError(f"{settings.path}: its default was never measured. Run the study to its end.")
     default, groups = config_key(space.default()), dict[str, list[Trial]]()
-    for trial in as_controls(trials):
+    for trial in as_baselines(trials):
         key = config_key(trial.config)
         is_told = trial.role in {*LEARNS_FROM, Role.CONFIRM} and trial.arm != DEFAULT_ARM
-        if is_told and trial.role is not Role.CONTROL and trial.state is not State.INVALID and key != default:
+        if is_told and trial.role is not Role.BASELINE and trial.state is not State.INVALID and key != default:
             groups.setdefault(key, []).append(trial)
     found = []
     for group in groups.values():

@@ -17,10 +17,10 @@ from tuner.ports import Config
 from tuner.records import Role, Trial
 from tuner.space import Space
 from tuner.statistics.confirmation.paired_gain import LARGEST_LOG, Gain
-from tuner.statistics.control_level import Speedup
+from tuner.statistics.baseline_level import Speedup
 from tuner.statistics.observations import LEARNS_FROM, Observations
 from tuner.statistics.posterior import Posterior
-from tuner.statistics.ranking import as_controls
+from tuner.statistics.ranking import as_baselines
 
 Array = NDArray[np.float64]
 
@@ -46,7 +46,7 @@ class Beliefs:
     @classmethod
     def of(cls, space: Space, trials: Sequence[Trial], *, seed: int) -> "Beliefs | None":
         """Learn from every trial under the study's own load; None before the default was measured."""
-        seen = Observations.of(space, as_controls(trials), TOLD)
+        seen = Observations.of(space, as_baselines(trials), TOLD)
         return None if seen is None else cls.about(space, seen, seed=seed)
 
     @classmethod

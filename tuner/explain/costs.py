@@ -13,7 +13,7 @@ from tuner.space import Space
 from tuner.statistics.noise import Noise
 from tuner.statistics.observations import Moments, Observations, Walk, Walks, encode, make_columns
 from tuner.statistics.pareto import find_levels, log_cost
-from tuner.statistics.ranking import as_controls
+from tuner.statistics.ranking import as_baselines
 
 
 def observe_costs(space: Space, trials: Sequence[Trial], metric: str) -> Observations | None:
@@ -22,9 +22,9 @@ def observe_costs(space: Space, trials: Sequence[Trial], metric: str) -> Observa
     Each host has a level of its own. The noise of one trial is that of the default's trials there among each
     other, drift included.
     """
-    told = [each for each in as_controls(trials) if each.role in TOLD]
+    told = [each for each in as_baselines(trials) if each.role in TOLD]
     seen = [(trial, log) for trial in told if (log := log_cost(trial, metric)) is not None]
-    levels = find_levels((trial.host, log) for trial, log in seen if trial.role is Role.CONTROL)
+    levels = find_levels((trial.host, log) for trial, log in seen if trial.role is Role.BASELINE)
     if levels is None:
         return None
     seen = [(trial, log) for trial, log in seen if trial.host in levels.mean]

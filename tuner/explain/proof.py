@@ -8,7 +8,7 @@ from tuner.explain.explanation import Proof, Worth
 from tuner.explain.findings import NEGLIGIBLE
 from tuner.statistics.confirmation.paired_gain import MOST_PAIRS
 from tuner.statistics.confirmation.power import assurance
-from tuner.statistics.control_level import Speedup
+from tuner.statistics.baseline_level import Speedup
 from tuner.statistics.noise import Noise, pair_sd
 
 POWER = 0.9

@@ -142,12 +142,12 @@ def _plan(beliefs: Beliefs, found: Explanation, trials: Sequence[Trial], config:
 
     Asked before the confirmation alone: afterwards its pairs say how many more would decide.
     """
-    controls = [each for each in trials if each.role is Role.CONTROL and each.counts]
+    baselines = [each for each in trials if each.role is Role.BASELINE and each.counts]
     is_measured = any(dict(each.config) == dict(config) for each in trials if each.counts)
-    if found.gain is None or not found.lines or not is_measured or len(controls) < LEAST_TRIED:
+    if found.gain is None or not found.lines or not is_measured or len(baselines) < LEAST_TRIED:
         return None
     of_pairs = [each for each in trials if each.role is Role.CONFIRM and each.counts]
-    counted = of_pairs or controls
+    counted = of_pairs or baselines
     windows = round(fmean(len(each.valid_windows) for each in counted)) if counted else USUAL_WINDOWS
     seconds = [each.timing.deploy_s + each.timing.load_s for each in counted]
     noise = beliefs.posteriors[0].seen.noise

@@ -56,9 +56,9 @@ def copy_as_optuna(summary: Summary, constraints: Sequence[Constraint]) -> InMem
         study.set_user_attr(key, value)
     trials = [trial for trial in summary.trials if trial.role.is_under_study_load]
     laid_out = lay_out([trial.config for trial in trials])
-    controls = [trial for trial in trials if trial.role is Role.CONTROL]
+    baselines = [trial for trial in trials if trial.role is Role.BASELINE]
     for trial in trials:
-        study.add_trial(_as_stored(summary, trial, laid_out, slacks(trial, constraints, controls)))
+        study.add_trial(_as_stored(summary, trial, laid_out, slacks(trial, constraints, baselines)))
     return storage
 
 
@@ -137,7 +137,7 @@ def _values(summary: Summary, trial: Trial) -> Iterator[float | None]:
 def _attributes(summary: Summary, trial: Trial) -> Iterator[tuple[str, Any]]:
     arm = gather_arm(trial.config, [trial])
     speedup = summary.speedups.get(trial.number)
-    yield from (("trial", trial.number), ("role", trial.role.value), ("arm", trial.arm or None))
+    yield from (("trial", trial.number), ("role", trial.role.label), ("arm", trial.arm or None))
     yield from (("block", trial.block), ("ended", trial.state.value))
     yield "speedup interval", None if speedup is None else [round(end, 4) for end in speedup.interval()]
     if arm.requests:

@@ -50,7 +50,7 @@ def trials_as_csv(summary: Summary) -> str:
 def _describe(summary: Summary, trial: Trial) -> Iterator[object]:
     arm = gather_arm(trial.config, [trial])
     speedup = summary.speedups.get(trial.number)
-    yield from (trial.number, trial.role.value, trial.state.value, trial.arm, trial.block)
+    yield from (trial.number, trial.role.label, trial.state.value, trial.arm, trial.block)
     yield from (None, None, None) if speedup is None else (speedup.ratio, *speedup.interval())
     yield from (arm.goodput_rps if arm.requests else None, arm.latency_p99_ms, arm.failures, arm.requests)
     yield None if trial.failure is None else trial.failure.kind

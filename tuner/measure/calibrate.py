@@ -115,7 +115,7 @@ def calibrate(
     trials = []
     for number in range(plan.calibration_trials):
         tell(number, plan.calibration_trials)
-        trials.append(_control(target, default, load, full, number))
+        trials.append(_baseline(target, default, load, full, number))
     noise = estimate_noise(trials)
     pairs, windows = size_confirmation(noise, plan, _deploy_s(trials))
     with target.deploy(default) as deployment:
@@ -154,13 +154,13 @@ def size_confirmation(
     return (pairs, windows) if pairs >= plan.pairs else (plan.pairs, plan.windows[0])
 
 
-def _control(target: Target, default: Config, load: Load, plan: Plan, number: int) -> Trial:
+def _baseline(target: Target, default: Config, load: Load, plan: Plan, number: int) -> Trial:
     windows: list[Window] = []
     began_s = time.time()
     with target.deploy(default) as deployment:
         measure_trial(deployment, load, plan, NO_JUDGES, RetryBudget(), windows.append)
     return Trial(
-        number=number, role=Role.CONTROL, config=default, state=State.COMPLETE, started_s=began_s,
+        number=number, role=Role.BASELINE, config=default, state=State.COMPLETE, started_s=began_s,
         windows=tuple(windows), timing=Timing(deploy_s=deployment.duration_s),
     )  # fmt: skip
 

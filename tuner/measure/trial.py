@@ -10,7 +10,7 @@ from typing import Protocol
 
 from tuner.deploy.deployment import Deployment
 from tuner.errors import LoadFailed, Stalled
-from tuner.measure.gates import HEALTHY, ControlFacts, RetryBudget
+from tuner.measure.gates import HEALTHY, BaselineFacts, RetryBudget
 from tuner.measure.rounds import run_round
 from tuner.measure.window import Load, run_counted_window, run_window
 from tuner.records import Blame, Gate, Window
@@ -31,7 +31,7 @@ class Judges:
     """Asked after each window from the first at which pruning is allowed."""
     spread: float = 0.0
     """Standard deviation of the logarithm of one window, as known so far: what steadiness is held against."""
-    control: ControlFacts = HEALTHY
+    baseline: BaselineFacts = HEALTHY
     """What the default showed, for the validity gates."""
     allow_no_response: bool = False
     """Whether a window in which nothing is served is a measurement, and not the end of the trial."""
@@ -196,7 +196,7 @@ def _window(
     problems_before: int,
 ) -> Window:
     """Run one window; a server from which nothing comes is not slow, it is broken."""
-    window = run(deployment, load, duration_s, problems_before=problems_before, control=judges.control)
+    window = run(deployment, load, duration_s, problems_before=problems_before, baseline=judges.baseline)
     deployment.check_alive()
     if window.correct == 0 and not (
         judges.allow_no_response or _generator_failed(window) or _was_replaced(window)

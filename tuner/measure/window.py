@@ -10,7 +10,7 @@ from tuner.errors import LoadFailed
 from tuner.hosts.connection_room import DEFAULT_PORTS
 from tuner.measure.addresses import spread
 from tuner.measure.counters import difference, find_quota, take
-from tuner.measure.gates import HEALTHY, ControlFacts, WindowFacts, judge
+from tuner.measure.gates import HEALTHY, BaselineFacts, WindowFacts, judge
 from tuner.measure.processes import find_interrupt_threads, find_own_process
 from tuner.measure.sending import send, share_out, split_in_two
 from tuner.ports import Failures, Host, LoadGenerator, LoadResult, LoadShape, Workload
@@ -61,7 +61,7 @@ def run_window(
     connections: int | None = None,
     requests_total: int | None = None,
     problems_before: int = 0,
-    control: ControlFacts = HEALTHY,
+    baseline: BaselineFacts = HEALTHY,
 ) -> Window:
     """Send load for one window and count what came back.
 
@@ -72,7 +72,7 @@ def run_window(
         connections: instead of the workload's own.
         requests_total: requests after which the window ends.
         problems_before: windows right before this one in which the generator failed.
-        control: what the default showed, for the validity gates.
+        baseline: what the default showed, for the validity gates.
 
     A generator that fails gives a window without a correct response; its verdicts say whose fault it was.
     """
@@ -110,7 +110,7 @@ def run_window(
     )  # fmt: skip
     facts = WindowFacts(
         asked_s=duration_s, result=result, counters=counters, generator_cpu=sent.busy, lost=sent.lost,
-        problem=sent.problem, problems_in_row=problems_before + 1, control=control,
+        problem=sent.problem, problems_in_row=problems_before + 1, baseline=baseline,
         not_effective=deployment.no_longer_effective(), requests_total=requests_total,
         expected=deployment.load.expected,
         local_ports=DEFAULT_PORTS * len({share.workload.url for share in shares}),
@@ -132,12 +132,12 @@ def run_counted_window(
     window_s: float,
     *,
     problems_before: int = 0,
-    control: ControlFacts = HEALTHY,
+    baseline: BaselineFacts = HEALTHY,
 ) -> Window:
     """Run a window as the study counts it: of so many requests where it says so, otherwise of `window_s`."""
     return run_window(
         deployment, load, window_s if load.requests_total is None else load.time_limit_s,
-        requests_total=load.requests_total, problems_before=problems_before, control=control,
+        requests_total=load.requests_total, problems_before=problems_before, baseline=baseline,
     )  # fmt: skip
 
 

@@ -63,7 +63,7 @@ class Earlier:
 class Optimizer(Protocol):
     """Chooses the next point to try.
 
-    It keeps no state between calls: a control trial revises the speedup of every earlier trial, so the
+    It keeps no state between calls: a baseline trial revises the speedup of every earlier trial, so the
     whole history is handed over each time, and a resumed study suggests what an uninterrupted one would.
     """
 

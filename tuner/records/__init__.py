@@ -19,7 +19,7 @@ GENERATOR_BUSY = 0.90
 class Role(StrEnum):
     """Why a trial was made."""
 
-    CONTROL = "control"
+    BASELINE = "control"
     SEARCH = "search"
     REPEAT = "repeat"
     RACE = "race"
@@ -35,6 +35,11 @@ class Role(StrEnum):
     """Against configurations of its own or of other studies; kept apart, too."""
     CURVE = "curve"
     """Under one of several numbers of connections; kept apart likewise."""
+
+    @property
+    def label(self) -> str:
+        """Return the name that users see; the value is what studies keep."""
+        return self.name.lower().replace("_", " ")
 
     @property
     def is_under_study_load(self) -> bool:

@@ -160,7 +160,7 @@ def count_trials(summary: "Summary") -> list[Row]:
     """Count trials by role (rows) and state (columns of the page's table)."""
     counts = Counter((trial.role, trial.state) for trial in summary.trials)
     return [
-        (role.value, *(str(counts[role, state]) for state in STATES))
+        (role.label, *(str(counts[role, state]) for state in STATES))
         for role in Role
         if any(counts[role, state] for state in STATES)
     ]

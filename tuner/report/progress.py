@@ -25,7 +25,7 @@ from tuner.report.wording import (
 )
 
 if TYPE_CHECKING:
-    from tuner.statistics.control_level import Speedup
+    from tuner.statistics.baseline_level import Speedup
 
 NOTES_SHOWN = 4
 CHANGES_SHOWN = 6
@@ -77,7 +77,7 @@ class LiveProgress:
         self.draw()
 
     def trial_begins(self, role: Role, label: str) -> None:
-        self._now = Text.assemble(f"{role.value}  ", (make_printable(label), "bold"))
+        self._now = Text.assemble(f"{role.label}  ", (make_printable(label), "bold"))
         self.draw()
 
     def trial_ends(self, trial: Trial, speedup: "Speedup | None") -> None:
@@ -137,7 +137,7 @@ class LineProgress:
         self._stage = name
 
     def trial_begins(self, role: Role, label: str) -> None:
-        self._label = label or role.value
+        self._label = label or role.label
 
     def trial_ends(self, trial: Trial, speedup: "Speedup | None") -> None:
         self._print(f"  {describe_end(trial, speedup).plain}  {self._label}{self._left}")
@@ -192,7 +192,7 @@ def describe_leader(leader: Leader, *, is_first: bool) -> Text:
 
 def describe_end(trial: Trial, speedup: "Speedup | None") -> Text:
     """Return in one line how a trial ended."""
-    text = Text(f"#{trial.number} {trial.role.value}  ")
+    text = Text(f"#{trial.number} {trial.role.label}  ")
     if speedup is not None:
         text.append(say_speedup(speedup), style="green" if speedup.log_ratio > 0 else "")
         if trial.state is State.PRUNED:

@@ -9,7 +9,7 @@ from tuner.records.blend import Hosts
 from tuner.report.wording import say_duration, say_estimate, say_percent, say_ratio, say_speedup
 from tuner.statistics.confirmation.paired_gain import MIN_GAIN, Gain, pairs_to_decide
 from tuner.statistics.feasibility import EVERY_TRIAL, RULED_OUT, Assessment, Feasibility
-from tuner.statistics.ranking import Ranking, as_controls, config_key
+from tuner.statistics.ranking import Ranking, as_baselines, config_key
 
 PROBABLE = 0.5
 """Less likely to keep a constraint, a configuration is counted as one that broke it."""
@@ -105,8 +105,8 @@ def explain_no_winner(trials: Sequence[Trial], ranking: Ranking, known: Feasibil
     """Return what became of the configurations that were tried, where none was worth confirming."""
     tried = {
         config_key(trial.config): trial.config
-        for trial in as_controls(trials)
-        if trial.role is not Role.CONTROL and trial.state is not State.INVALID
+        for trial in as_baselines(trials)
+        if trial.role is not Role.BASELINE and trial.state is not State.INVALID
     }
     if not tried:
         return "No configuration was tried."

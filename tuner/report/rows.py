@@ -315,7 +315,7 @@ def failure_rows(summary: "Summary") -> list[Row]:
     rows: list[Row] = []
     for kind, count in counts.most_common():
         of_kind = [(trial, failure) for trial, failure in lost if failure.kind == kind]
-        roles = Counter(trial.role.value for trial, _ in of_kind)
+        roles = Counter(trial.role.label for trial, _ in of_kind)
         while_ = ", ".join(f"{role} {times}" for role, times in roles.most_common())
         trial, failure = of_kind[0]
         reason = failure.reason.strip()
@@ -356,10 +356,10 @@ def gate_rows(summary: "Summary") -> list[Row]:
 def doubt_rows(summary: "Summary") -> list[Row]:
     """List the trials that are doubtful as a whole: problem, trial numbers, meaning."""
     from tuner.statistics.jumps import suspects
-    from tuner.statistics.ranking import as_controls
+    from tuner.statistics.ranking import as_baselines
     from tuner.statistics.steady import declines
 
-    trials = as_controls(summary.trials)
+    trials = as_baselines(summary.trials)
     counted = [trial for trial in trials if trial.counts]
     found = (
         (
@@ -460,7 +460,7 @@ def trial_rows(summary: "Summary") -> list[Row]:
     return [
         (
             str(trial.number),
-            trial.role.value,
+            trial.role.label,
             trial.state.value if trial.failure is None else f"{trial.state.value}: {trial.failure.kind}",
             say_speedup(summary.speedups.get(trial.number)),
             say_rate(statistics.fmean(each.goodput_rps for each in trial.valid_windows))

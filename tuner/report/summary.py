@@ -26,7 +26,7 @@ from tuner.report.wording import capitalize
 from tuner.space import Space
 from tuner.statistics.confirmation.other_loads import OtherLoads
 from tuner.statistics.confirmation.paired_gain import Gain
-from tuner.statistics.control_level import Speedup
+from tuner.statistics.baseline_level import Speedup
 from tuner.statistics.feasibility import Assessment, Feasibility, judge_feasibility
 from tuner.statistics.mechanism import Mechanism, compare_mechanisms
 from tuner.statistics.noise import Noise
@@ -36,7 +36,7 @@ from tuner.statistics.ranking import (
     DEFAULT_ARM,
     WINNER_ARM,
     Ranking,
-    as_controls,
+    as_baselines,
     config_key,
     follow_incumbent,
     rank,
@@ -320,7 +320,7 @@ def summarize(
     unshipped = _find_unshipped(finished, refusals, ranking) if finished and winner_config is None else None
     if gain is None and (shown := unshipped or best) is not None:
         estimate = estimate_gain(
-            space, as_controls(trials), shown.config, seed=settings.seed, hosts=storage.hosts, roles=TOLD
+            space, as_baselines(trials), shown.config, seed=settings.seed, hosts=storage.hosts, roles=TOLD
         )
         unshipped = unshipped and replace(unshipped, speedup=estimate or unshipped.speedup)
     else:
@@ -329,7 +329,7 @@ def summarize(
     known = judge_feasibility(trials, settings.constraints, default, storage.hosts)
     confirmed = [trial for trial in trials if trial.role is Role.CONFIRM]
     of_default = [trial for trial in confirmed if trial.arm == DEFAULT_ARM] if gain else [
-        trial for trial in as_controls(trials) if trial.role is Role.CONTROL
+        trial for trial in as_baselines(trials) if trial.role is Role.BASELINE
     ]  # fmt: skip
     of_winner = [trial for trial in confirmed if trial.arm == WINNER_ARM]
     reason = _explain(gain, finished, known, planned, trials, ranking, storage.hosts)

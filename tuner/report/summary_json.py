@@ -15,7 +15,7 @@ from tuner.space import describe_searched
 from tuner.statistics.age import Trend
 from tuner.statistics.confirmation.other_loads import OtherLoads, Side
 from tuner.statistics.confirmation.paired_gain import Gain
-from tuner.statistics.control_level import Speedup
+from tuner.statistics.baseline_level import Speedup
 from tuner.statistics.feasibility import Assessment
 from tuner.statistics.pareto import FrontChoice
 
@@ -174,7 +174,7 @@ def _quantile_json(found: Quantile | None) -> dict[str, float | None] | None:
 def _trial_json(trial: Trial, speedup: Speedup | None) -> dict[str, Any]:
     return {
         "number": trial.number,
-        "role": trial.role.value,
+        "role": trial.role.label,
         "state": trial.state.value,
         **_fields(trial, "arm", "block", "started_s", "config"),
         "speedup": None if speedup is None else speedup.ratio,

@@ -61,7 +61,7 @@ def write_arms_csv(
     arms: Sequence[tuple[Scalar, Estimate | None, Arm]],
     more: Mapping[str, Sequence[object]],
 ) -> str:
-    """Return a line for each configuration: its ratio to the control, what it gave, all its settings.
+    """Return a line for each configuration: its ratio to the baseline, what it gave, all its settings.
 
     Args:
         first: title of the column with what each is called.

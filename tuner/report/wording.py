@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from tuner.statistics.age import Age, Trend
     from tuner.statistics.confirmation.other_loads import Faced, OtherLoads
     from tuner.statistics.confirmation.paired_gain import Gain
-    from tuner.statistics.control_level import Speedup
+    from tuner.statistics.baseline_level import Speedup
 
 NOTHING = "–"
 NOTHING_BETTER = "nothing beat the default"

@@ -8,8 +8,8 @@ Variance is kept per level because windows of one trial share b_s: repeating is 
 variance is (Kalibera & Jones, "Rigorous benchmarking in reasonable time", ISMM 2013,
 doi 10.1145/2464157.2464160).
 
-Symbols: σ_w `sigma_window`, σ_b `sigma_trial`, q `drift_per_s`; m windows of a trial; c̄ mean of a control's
-windows; V(h) semivariance of controls that stand h places apart.
+Symbols: σ_w `sigma_window`, σ_b `sigma_trial`, q `drift_per_s`; m windows of a trial; c̄ mean of a baseline's
+windows; V(h) semivariance of baselines that stand h places apart.
 """
 
 import math
@@ -28,23 +28,23 @@ PRIOR_DEGREES = 5.0
 """Of the spread between windows."""
 PRIOR_DEGREES_TRIAL = 2.0
 """Of the spread between trials and of drift. With 5 a host whose trials vary by 12 % was taken for one of 8 %
-after the calibration's few controls."""
+after the calibration's few baseline trials."""
 PRIOR_DRIFT_PER_S = 0.01**2 / 300
 """The level wanders by about 1 % in five minutes."""
 OUTLIER_SD = 4.0
 """A difference counts with at most so many robust SDs: a stall or a jump of the level is no noise, and one
-of them must not blind the rules that look for it. The same as the control's alarm; bursts of 5 σ_w pass."""
+of them must not blind the rules that look for it. The same as the baseline's alarm; bursts of 5 σ_w pass."""
 LAGS = 4
 UNCERTAIN_FACTOR = 4.0
 """Variance of a trial that never became steady, or whose generator was the limit, relative to others'
 (measurement protocol)."""
 MAX_WINDOWS = 6
 MAX_PAIRS = 40
-CONTROL_INTERVALS = ((0.1, 8), (0.5, 6))
-LEAST_CONTROL_INTERVAL = 4
-"""Up to which ratio of drift to noise how many trials lie between controls; beyond, the least. Where controls
+BASELINE_INTERVALS = ((0.1, 8), (0.5, 6))
+LEAST_BASELINE_INTERVAL = 4
+"""Up to which ratio of drift to noise how many trials lie between baselines; beyond, the least. Where baselines
 alone track the drift, half as many trials between them are best (variance × cost of optimally weighted
-controls under a random walk: three is within 17 % of the best for ratios of 0.05 to 4); beside a model of
+baselines under a random walk: three is within 17 % of the best for ratios of 0.05 to 4); beside a model of
 all trials the candidates track it as well."""
 POWER = 0.8
 CONFIDENCE = 0.95
@@ -77,7 +77,7 @@ Noise.PRIOR = Noise(
 
 
 def estimate_noise(trials: Sequence[Trial]) -> Noise:
-    """Estimate the noise: σ_w within all trials, σ_b and drift from the control trials alone.
+    """Estimate the noise: σ_w within all trials, σ_b and drift from the baseline trials alone.
 
     Each is shrunk towards its prior, which is worth a few degrees of freedom. That of σ_b is two thirds of
     this host's σ_w, not a fixed 2 %: hosts differ tenfold in noise, and windows of 1 s on two shared cores
@@ -87,12 +87,12 @@ def estimate_noise(trials: Sequence[Trial]) -> Noise:
     counted = [trial for trial in trials if trial.counts and not trial.has_collapsed]
     squares, degrees = _within(counted)
     window_variance = _shrink(prior.sigma_window**2, squares, degrees)
-    controls = sorted(
-        (trial for trial in counted if trial.role is Role.CONTROL),
+    baselines = sorted(
+        (trial for trial in counted if trial.role is Role.BASELINE),
         key=lambda trial: (trial.host, trial.started_s),
     )
     usual = _usual(window_variance)
-    between, drift, trial_degrees = _between(controls, window_variance)
+    between, drift, trial_degrees = _between(baselines, window_variance)
     return Noise(
         sigma_window=math.sqrt(window_variance),
         sigma_trial=math.sqrt(_shrink(usual, between * trial_degrees, trial_degrees, PRIOR_DEGREES_TRIAL)),
@@ -139,18 +139,18 @@ def _most(variances: NDArray[np.float64], degrees: NDArray[np.float64], prior: f
     return OUTLIER_SD**2 * _shrink(prior, float(scaled[(len(scaled) - 1) // 2]) * len(scaled), len(scaled))
 
 
-def _between(controls: Sequence[Trial], window_variance: float) -> tuple[float, float, float]:
-    """Fit the variogram of the control means; returns σ_b², drift per second and degrees of freedom.
+def _between(baselines: Sequence[Trial], window_variance: float) -> tuple[float, float, float]:
+    """Fit the variogram of the baseline means; returns σ_b², drift per second and degrees of freedom.
 
     V(h) = ½ mean (c̄_{i+h} − c̄_i)² ≈ σ_b² + σ_w²/m + ½ q Δt is immune to slow drift, which an ordinary
     variance is not (Matheron, "Principles of geostatistics", Economic Geology 58, 1963). Least squares over
     the lags 1 to 4, weighted by their number of differences, against the mean Δt of the lag; both
     parameters at least 0. Sessions of an interrupted study are not compared: hours lie between them.
     """
-    lags = [pairs for lag in range(1, LAGS + 1) if (pairs := _pairs(controls, lag))]
+    lags = [pairs for lag in range(1, LAGS + 1) if (pairs := _pairs(baselines, lag))]
     if not lags:
         return 0.0, 0.0, 0.0
-    of_windows = window_variance * fmean(1 / len(trial.valid_windows) for trial in controls)
+    of_windows = window_variance * fmean(1 / len(trial.valid_windows) for trial in baselines)
     nearest = _squares(lags[0])
     most = _most(nearest, np.ones(len(nearest)), _usual(window_variance) + of_windows)
     semivariance = np.asarray([np.mean(np.minimum(_squares(pairs), most)) - of_windows for pairs in lags])
@@ -169,16 +169,16 @@ def _between(controls: Sequence[Trial], window_variance: float) -> tuple[float, 
 def _degrees(differences: int) -> float:
     """Return the degrees of freedom of the mean square of so many successive differences.
 
-    Neighbours share a control, so that m of them tell as much as 2m² / (3m − 1) independent ones (von
+    Neighbours share a baseline trial, so that m of them tell as much as 2m² / (3m − 1) independent ones (von
     Neumann, Annals of Mathematical Statistics 12, 1941). In 50,000 simulated series of normal numbers it was
     2.2, 3.6, 8.8 and 26.1 for 3, 5, 13 and 39 differences.
     """
     return 2 * differences**2 / (3 * differences - 1)
 
 
-def _pairs(controls: Sequence[Trial], lag: int) -> list[tuple[Trial, Trial]]:
-    """Pair each control with the one so many places later in the same session."""
-    pairs = zip(controls, controls[lag:], strict=False)
+def _pairs(baselines: Sequence[Trial], lag: int) -> list[tuple[Trial, Trial]]:
+    """Pair each baseline trial with the one so many places later in the same session."""
+    pairs = zip(baselines, baselines[lag:], strict=False)
     return [(earlier, later) for earlier, later in pairs if earlier.session == later.session]
 
 
@@ -216,10 +216,10 @@ def detectable_gain(noise: Noise, *, pairs: int, windows: int) -> float:
     return math.expm1(float(quantiles.sum()) * pair_sd(noise, windows) / math.sqrt(pairs))
 
 
-def control_interval(noise: Noise, slot_s: float, windows: int) -> int:
-    """Return how many other trials, each `slot_s` long, lie between two controls."""
+def baseline_interval(noise: Noise, slot_s: float, windows: int) -> int:
+    """Return how many other trials, each `slot_s` long, lie between two baseline trials."""
     ratio = noise.drift_per_s * slot_s / max(trial_variance(noise, windows), 1e-12)
-    return next((interval for limit, interval in CONTROL_INTERVALS if ratio < limit), LEAST_CONTROL_INTERVAL)
+    return next((interval for limit, interval in BASELINE_INTERVALS if ratio < limit), LEAST_BASELINE_INTERVAL)
 
 
 def size_pairs(noise: Noise, *, seconds: float, trial_cost_s: float, window_s: float) -> tuple[int, int]:

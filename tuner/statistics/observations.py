@@ -13,7 +13,7 @@ from tuner.optimize.replay import shared
 from tuner.ports import Config
 from tuner.records import Role, Trial
 from tuner.space import Space
-from tuner.statistics.control_level import (
+from tuner.statistics.baseline_level import (
     HostLevels,
     Speedup,
     combine,
@@ -25,11 +25,11 @@ from tuner.statistics.control_level import (
 from tuner.statistics.interaction import Effect, Interaction, estimate_sd
 from tuner.statistics.noise import Noise, estimate_noise, trial_variance
 
-LEARNS_FROM = frozenset({Role.CONTROL, Role.SEARCH, Role.REPEAT, Role.RACE, Role.ABLATION})
+LEARNS_FROM = frozenset({Role.BASELINE, Role.SEARCH, Role.REPEAT, Role.RACE, Role.ABLATION})
 KNOWN_NOISE_DEGREES = 11.0
 """Degrees of freedom from which on the scatter between trials is taken for noise alone."""
 HOST_SD = 0.5
-"""Standard deviation beforehand of what one of several hosts gives, around its own controls' median."""
+"""Standard deviation beforehand of what one of several hosts gives, around its own baselines' median."""
 JUMP_SD = 0.5
 """Standard deviation of the level beforehand on either side of a confirmed jump."""
 FAR_BELOW = 0.7
@@ -72,7 +72,7 @@ class Walk:
     drift_per_s: float
     """Variance that the level gains per second."""
     jumps: tuple[tuple[float, float], ...]
-    """Time of the last good control before each jump and of the first one after it."""
+    """Time of the last good baseline trial before each jump and of the first one after it."""
 
     def covariances(self, one: Array, other: Array) -> Array:
         """Return those of the level at times (n,) and (m,), in seconds; shape (n, m)."""
@@ -98,14 +98,14 @@ class Walks:
     """What the default gives on each host, roughly, over what it gives on the first: log points."""
 
     @classmethod
-    def fit(cls, trials: Sequence[Trial], controls: Sequence[tuple[Trial, float]], noise: Noise) -> "Walks":
-        """Fit to trials, of which the controls tell the level with the log that each stands for."""
-        levels = HostLevels.fit([trial for trial, _ in controls], noise)
+    def fit(cls, trials: Sequence[Trial], baselines: Sequence[tuple[Trial, float]], noise: Noise) -> "Walks":
+        """Fit to trials, of which the baselines tell the level with the log that each stands for."""
+        levels = HostLevels.fit([trial for trial, _ in baselines], noise)
         hosts = dict.fromkeys(trial.host for trial in trials)
         medians = {
             host: float(np.median(logs))
             for host in hosts
-            if (logs := [log for trial, log in controls if trial.host == host])
+            if (logs := [log for trial, log in baselines if trial.host == host])
         }
         middle = next(iter(medians.values()))
         return cls(
@@ -164,19 +164,19 @@ class Observations:
         """Return those of the trials in some roles; None before the default was measured."""
         told = [trial for trial in trials if trial.role in roles and trial.log_value is not None]
         told = [trial for trial in told if trial.counts]
-        controls = reference_logs([trial for trial in told if trial.role is Role.CONTROL])
-        if not controls:
+        baselines = reference_logs([trial for trial in told if trial.role is Role.BASELINE])
+        if not baselines:
             return None
-        logs = {id(trial): log for trial, log in controls}
-        told = [trial for trial in told if trial.role is not Role.CONTROL or id(trial) in logs]
+        logs = {id(trial): log for trial, log in baselines}
+        told = [trial for trial in told if trial.role is not Role.BASELINE or id(trial) in logs]
         noise = estimate_noise(told)
         moments = Moments.of(told)
-        walks = Walks.fit(told, controls, noise)
+        walks = Walks.fit(told, baselines, noise)
         encoding = Encoding(shared(space.dimensions))
         points = encode(space, encoding, [trial.config for trial in told])
         values = np.array([logs.get(id(trial), trial.log_value or 0.0) for trial in told])
         values -= walks.offset(moments)
-        of_default = np.array([trial.role is Role.CONTROL for trial in told])
+        of_default = np.array([trial.role is Role.BASELINE for trial in told])
         common = walks.covariances(moments, moments)
         columns = make_columns(space, encoding)
         interaction = _find_interaction(space, told, noise, encoding)

@@ -7,11 +7,11 @@ from statistics import fmean, variance
 
 from tuner.ports import Config
 from tuner.records import Role, Trial
-from tuner.statistics.control_level import Speedup
-from tuner.statistics.ranking import Ranking, as_controls, config_key
+from tuner.statistics.baseline_level import Speedup
+from tuner.statistics.ranking import Ranking, as_baselines, config_key
 from tuner.study.objective import METRICS
 
-FEW_CONTROLS = 3
+FEW_BASELINES = 3
 LEAST_VARIANCE = 1e-6
 """Of a cost's log ratio: clocks and counters are no finer."""
 
@@ -28,16 +28,16 @@ class FrontChoice:
 
 
 def costs(trials: Sequence[Trial], metric: str) -> Mapping[int, Speedup]:
-    """Return the cost of every trial as a log ratio to that of its host's control trials, by trial number.
+    """Return the cost of every trial as a log ratio to that of its host's baseline trials, by trial number.
 
-    The noise of one trial is that of the control trials among each other, host by host; with too few of them
+    The noise of one trial is that of the baseline trials among each other, host by host; with too few of them
     nothing is known, and nothing is given.
     """
     logs = {trial.number: log for trial in trials if (log := log_cost(trial, metric)) is not None}
     levels = find_levels(
         (trial.host, logs[trial.number])
-        for trial in as_controls(trials)
-        if trial.role is Role.CONTROL and trial.number in logs
+        for trial in as_baselines(trials)
+        if trial.role is Role.BASELINE and trial.number in logs
     )
     if levels is None:
         return {}
@@ -64,14 +64,14 @@ class CostLevels:
     """Degrees of freedom behind it."""
 
 
-def find_levels(controls: Iterable[tuple[str, float]]) -> CostLevels | None:
-    """Return the levels of hosts by the log cost of each control trial; None with too few of them."""
+def find_levels(baselines: Iterable[tuple[str, float]]) -> CostLevels | None:
+    """Return the levels of hosts by the log cost of each baseline trial; None with too few of them."""
     groups: dict[str, list[float]] = {}
-    for host, log in controls:
+    for host, log in baselines:
         groups.setdefault(host, []).append(log)
     several = [group for group in groups.values() if len(group) > 1]
     degrees = sum(len(group) - 1 for group in several)
-    if sum(map(len, groups.values())) < FEW_CONTROLS or not several:
+    if sum(map(len, groups.values())) < FEW_BASELINES or not several:
         return None
     # Of one host it is that very number, without rounding.
     pooled = (

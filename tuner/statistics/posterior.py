@@ -5,7 +5,7 @@ One Gaussian process of log goodput for configuration, trial and time:
     y_s = f(x_s) + β(t_s) + b_s + ē_s
 
 f falls off with what two configurations differ in (`tuner.optimize.gp`), β is a random walk in time, the
-noise b + ē is that of `tuner.statistics.noise`, its scale fitted together with f. Controls, search, repeats,
+noise b + ē is that of `tuner.statistics.noise`, its scale fitted together with f. Baselines, search, repeats,
 race and simplification all stand in it; the confirmation never does, because it is to be judged by its own
 pairs. On several hosts each configuration has something of its own on each (`tuner.statistics.interaction`);
 where a winner is to hold on all of them, its gain is that on the worst, or the mean. Gains are contrasts
@@ -28,7 +28,7 @@ from tuner.ports import Config
 from tuner.records import Role, Trial
 from tuner.records.blend import AcrossHosts, Hosts
 from tuner.space import Space
-from tuner.statistics.control_level import Speedup
+from tuner.statistics.baseline_level import Speedup
 from tuner.statistics.noise import trial_variance
 from tuner.statistics.observations import LEARNS_FROM, Moments, Observations, encode, is_certain
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tuner.records import Metric, Window
-from tuner.statistics.control_level import Speedup
+from tuner.statistics.baseline_level import Speedup
 from tuner.statistics.noise import Noise, trial_variance
 
 CRITICAL = ((3, 2.4), (6, 2.6), (12, 2.8))
@@ -53,18 +53,18 @@ def should_prune(
     return PruneVerdict(prune=may_end and z > critical, z=z)
 
 
-def gate_zero(warmup_window: Window, control_value: float) -> str | None:
-    """Return why a trial is hopeless after its warm-up: above 5 % failed, or below half the control.
+def gate_zero(warmup_window: Window, baseline_value: float) -> str | None:
+    """Return why a trial is hopeless after its warm-up: above 5 % failed, or below half the baseline.
 
-    The control's value is the level of what the study maximizes, correct responses/s where that is goodput.
+    The baseline's value is the level of what the study maximizes, correct responses/s where that is goodput.
     """
     if warmup_window.failure_rate > GATE_FAILURES:
         return f"{warmup_window.failure_rate:.0%} of requests failed in the warm-up, more than 5 %"
     value = math.exp(warmup_window.log_value)
-    if value < GATE_SHARE * control_value:
+    if value < GATE_SHARE * baseline_value:
         unit = "s" if warmup_window.metric is Metric.GOODPUT else "CPU second"
         return (
             f"{value:.0f} correct responses/{unit} in the warm-up, less than half "
-            f"of the default's {control_value:.0f}"
+            f"of the default's {baseline_value:.0f}"
         )
     return None

@@ -8,7 +8,7 @@ from tuner.ports import Config
 from tuner.records import Role, Trial, State
 from tuner.records.blend import Hosts
 from tuner.space import Space
-from tuner.statistics.control_level import Speedup, is_unstable, speedups
+from tuner.statistics.baseline_level import Speedup, is_unstable, speedups
 from tuner.statistics.feasibility import Feasibility, judge_feasibility
 from tuner.statistics.jumps import carriers
 from tuner.statistics.noise import Noise, estimate_noise
@@ -58,14 +58,14 @@ def config_key(config: Config) -> str:
     return json.dumps(dict(config), sort_keys=True)
 
 
-def as_controls(trials: Sequence[Trial]) -> tuple[Trial, ...]:
-    """Return the trials with the default's own, in races and confirmations, as control trials.
+def as_baselines(trials: Sequence[Trial]) -> tuple[Trial, ...]:
+    """Return the trials with the default's own, in races and confirmations, as baseline trials.
 
     Trials under another load than the study's are left out: their goodput says nothing of it.
     """
     return tuple(
-        replace(trial, role=Role.CONTROL)
-        if trial.arm == DEFAULT_ARM and trial.role is not Role.CONTROL
+        replace(trial, role=Role.BASELINE)
+        if trial.arm == DEFAULT_ARM and trial.role is not Role.BASELINE
         else trial
         for trial in trials
         if trial.role.is_under_study_load
@@ -79,9 +79,9 @@ def follow_incumbent(trials: Sequence[Trial], ranking: Ranking) -> tuple[tuple[i
     """
     found = {entry.key: entry.posterior.ratio for entry in ranking.entries if entry.p_feasible >= LIKELY}
     path: list[tuple[int, float]] = []
-    for trial in as_controls(trials):
+    for trial in as_baselines(trials):
         ratio = found.get(config_key(trial.config))
-        if trial.role is Role.CONTROL or ratio is None or trial.number not in ranking.speedups:
+        if trial.role is Role.BASELINE or ratio is None or trial.number not in ranking.speedups:
             continue
         path.append((trial.number, max(ratio, path[-1][1] if path else ratio)))
     return tuple(path)
@@ -101,9 +101,9 @@ def rank(
         constraints: of the study.
         hosts: for all of which the winner is to hold; None for one, or where any of several will do.
     """
-    # As they were made: the default's side of a confirmation is no control here.
+    # As they were made: the default's side of a confirmation is no baseline here.
     posterior = Posterior.fit(space, trials, asks_experts=True, hosts=hosts)
-    trials = as_controls(trials)
+    trials = as_baselines(trials)
     noise = estimate_noise(trials) if posterior is None else posterior.seen.noise
     by_trial = speedups(trials, noise)
     feasibility = judge_feasibility(trials, constraints, space.default(), hosts)
@@ -145,7 +145,7 @@ def _group(trials: Sequence[Trial], default: str) -> dict[str, list[Trial]]:
     """Return the trials of every configuration but the default, by its key."""
     groups: dict[str, list[Trial]] = {}
     for trial in trials:
-        if trial.role is not Role.CONTROL and trial.state is not State.INVALID:
+        if trial.role is not Role.BASELINE and trial.state is not State.INVALID:
             groups.setdefault(config_key(trial.config), []).append(trial)
     groups.pop(default, None)
     return groups

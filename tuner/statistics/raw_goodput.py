@@ -2,7 +2,7 @@
 
 A configuration can be cheap because it serves little: it waits, and what the generator does meanwhile is not
 charged to the server. So its requests per second are held against the default's at the same time, whose level
-is followed as everywhere (`statistics.control_level`).
+is followed as everywhere (`statistics.baseline_level`).
 """
 
 import math
@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from scipy.special import ndtr
 
 from tuner.records import Metric, Role, Trial, measured_by
-from tuner.statistics.control_level import HostLevels, Speedup, combine
+from tuner.statistics.baseline_level import HostLevels, Speedup, combine
 from tuner.statistics.failure_rate import CredibleInterval
 from tuner.statistics.noise import Noise, estimate_noise, trial_variance
 
@@ -45,13 +45,13 @@ class RawGoodput:
             key: [measured_by(trial, Metric.GOODPUT) for trial in group if trial.counts]
             for key, group in groups.items()
         }
-        controls = [replace(trial, role=Role.CONTROL) for trial in raw.pop(default, ())]
-        if not controls:
+        baselines = [replace(trial, role=Role.BASELINE) for trial in raw.pop(default, ())]
+        if not baselines:
             return None
         others = [trial for group in raw.values() for trial in group]
-        noise = estimate_noise([*controls, *others])
-        levels = HostLevels.fit(controls, noise)
-        logs = [trial.log_goodput or 0.0 for trial in controls]
+        noise = estimate_noise([*baselines, *others])
+        levels = HostLevels.fit(baselines, noise)
+        logs = [trial.log_goodput or 0.0 for trial in baselines]
         return cls(
             ratios={
                 key: combine(compared, noise)
@@ -60,8 +60,8 @@ class RawGoodput:
             },
             level_rps=math.exp(math.fsum(logs) / len(logs)),
             level_variance=math.fsum(
-                trial_variance(noise, len(trial.valid_windows), trial.steady) for trial in controls
-            ) / len(controls) ** 2,
+                trial_variance(noise, len(trial.valid_windows), trial.steady) for trial in baselines
+            ) / len(baselines) ** 2,
         )  # fmt: skip
 
     def keeps(self, key: Hashable, default: Hashable) -> float:

@@ -104,9 +104,9 @@ class ResponseCurve:
             weights = _weigh(member, arms, logs, weights, fitted)
         return cls(draws=_draw(fitted, seed))
 
-    def against(self, control: int) -> list[Estimate]:
+    def against(self, baseline: int) -> list[Estimate]:
         """Return the ratio of each arm to one of them."""
-        return [Estimate.of(column) for column in (self.draws - self.draws[:, [control]]).T]
+        return [Estimate.of(column) for column in (self.draws - self.draws[:, [baseline]]).T]
 
     def chances_within(self, share: float, among: Sequence[int]) -> dict[int, float]:
         """Return the probability that each of some arms loses at most a share against the best of them."""

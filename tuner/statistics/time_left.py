@@ -15,7 +15,7 @@ RACE_TRIALS, ABLATION_TRIALS = 9, 2
 """After which race and, beside factorial trials, simplification mostly have nothing left to tell: medians."""
 TRIALS_PER_SETTING = 4
 """Of factorial trials, at the most."""
-CONTROLS = 0.2
+BASELINES = 0.2
 """Trials of the default in a search, for each configuration that is tried."""
 
 
@@ -67,7 +67,7 @@ class Outlook:
         return now_s + sum(self._whole_s(each) for each in later)
 
     def _search_s(self, most_s: float) -> float:
-        return max(0.0, min(most_s, self.trials * (1 + CONTROLS) * self.trial_s))
+        return max(0.0, min(most_s, self.trials * (1 + BASELINES) * self.trial_s))
 
     def _each_s(self, stage: str) -> float:
         """Return what a trial of a stage takes."""

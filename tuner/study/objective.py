@@ -51,22 +51,22 @@ class Constraint:
         """Return the factor that makes a bound of what the default has, and the least that bound is."""
         return (1 + RATE_TOLERANCE, RATE_FLOOR) if self.metric == FAILURE_RATE else (1 + TOLERANCE, 0.0)
 
-    def slack(self, trial: Trial, controls: Sequence[Trial]) -> float:
+    def slack(self, trial: Trial, baselines: Sequence[Trial]) -> float:
         """Return how far the trial is above the bound, on a log scale; ≤ 0 is feasible.
 
         Args:
             trial: one that gave a measurement.
-            controls: trials of the default; without any, a bound by what it has is kept.
+            baselines: trials of the default; without any, a bound by what it has is kept.
         """
-        value, limit = METRICS[self.metric](trial), self._limit(controls)
+        value, limit = METRICS[self.metric](trial), self._limit(baselines)
         if value is None or value <= 0 or limit is None:
             return -1.0
         return math.log10(value) - math.log10(limit) if limit > 0 else 1.0
 
-    def _limit(self, controls: Sequence[Trial]) -> float | None:
+    def _limit(self, baselines: Sequence[Trial]) -> float | None:
         if self.limit is not None:
             return self.limit
-        values = [METRICS[self.metric](trial) for trial in controls if trial.counts]
+        values = [METRICS[self.metric](trial) for trial in baselines if trial.counts]
         known = [value for value in values if value is not None]
         factor, least = self.tolerance
         return max(factor * fmean(known), least) if known else None
@@ -201,28 +201,28 @@ def _read_limit(metric: str, number: str, unit: str | None, where: str) -> float
     return limit
 
 
-def slacks(trial: Trial, constraints: Sequence[Constraint], controls: Sequence[Trial]) -> dict[str, float]:
+def slacks(trial: Trial, constraints: Sequence[Constraint], baselines: Sequence[Trial]) -> dict[str, float]:
     """Return every constraint's slack; a trial that failed breaks only the one that it must start.
 
     Args:
         trial: one that has ended.
         constraints: of the study.
-        controls: trials of the default so far, for bounds by what it has.
+        baselines: trials of the default so far, for bounds by what it has.
     """
     if trial.state is State.FAILED or not trial.windows:
         return {STARTED: 1.0} | {str(constraint): 0.0 for constraint in constraints}
     return {STARTED: -1.0} | {
-        str(constraint): _greatest_slack(constraint, trial, controls) for constraint in constraints
+        str(constraint): _greatest_slack(constraint, trial, baselines) for constraint in constraints
     }
 
 
-def _greatest_slack(constraint: Constraint, trial: Trial, controls: Sequence[Trial]) -> float:
+def _greatest_slack(constraint: Constraint, trial: Trial, baselines: Sequence[Trial]) -> float:
     """Return how far a trial is above a bound, under that of several loads under which it is furthest."""
     names = name_loads([trial])
     if not names:
-        return constraint.slack(trial, controls)
+        return constraint.slack(trial, baselines)
     return max(
-        constraint.slack(under_load(trial, name), [under_load(each, name) for each in controls])
+        constraint.slack(under_load(trial, name), [under_load(each, name) for each in baselines])
         for name in names
     )
 

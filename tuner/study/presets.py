@@ -13,7 +13,7 @@ class Plan:
     minutes: float
     """Wall time of the whole campaign; the search gives up what the later stages need."""
     trials: int
-    """Search trials at the most, repeats included, controls not."""
+    """Search trials at the most, repeats included, baselines not."""
     window_s: float
     warmup_s: float
     warmup_max_s: float

@@ -54,7 +54,7 @@ LOG = logging.getLogger(__name__)
 
 T = TypeVar("T")
 FAILED_VALUE = -4.6
-"""Value told for a trial without a measurement: a hundredth of the control's goodput, and infeasible."""
+"""Value told for a trial without a measurement: a hundredth of the baseline's goodput, and infeasible."""
 
 SHOWN_CHANGES = 4
 REMEDY = "Give the study a new name, or move its folder away. Name machines that are alike in `targets:`."
@@ -149,7 +149,7 @@ class Storage:
         self._ids[number] = identity
         trial = replace(trial, number=number)
         self.known.begin(trial)
-        LOG.info("trial %d begins: %s %s %s", number, trial.role, trial.arm, dict(trial.config))
+        LOG.info("trial %d begins: %s %s %s", number, trial.role.label, trial.arm, dict(trial.config))
         return trial
 
     def keep_window(self, trial: Trial, window: Window) -> Trial:
@@ -193,7 +193,7 @@ class Storage:
         *,
         least_windows: int,
         constraints: Sequence[Constraint],
-        controls: Sequence[Trial],
+        baselines: Sequence[Trial],
     ) -> Trial:
         """End a trial that was cut off: its finished windows count when they are all there."""
         with translated(self._where):
@@ -203,7 +203,7 @@ class Storage:
         whole = len(trial.valid_windows) >= least_windows
         failure = None if whole else Failure(kind="interrupted", reason="cut off")
         ended = replace(trial, state=State.COMPLETE if whole else State.INVALID, failure=failure)
-        self.end(ended, log_ratio=0.0, slacks=slacks(ended, constraints, controls))
+        self.end(ended, log_ratio=0.0, slacks=slacks(ended, constraints, baselines))
         return ended
 
     def trials(self) -> tuple[Trial, ...]:
@@ -366,7 +366,7 @@ class Storage:
         return self.recall(FINGERPRINT) is not None and any(trial.windows for trial in self.trials())
 
     def _knows_default_alone(self) -> bool:
-        return all(trial.role is Role.CONTROL for trial in self.trials() if trial.windows)
+        return all(trial.role is Role.BASELINE for trial in self.trials() if trial.windows)
 
     def _begin_anew(self) -> None:
         """Forget every trial and every fact."""

@@ -52,7 +52,7 @@ def test_beside_others_that_show_the_noise_one_trial_of_the_default_is_enough_on
     assert not played.failures
     for name in NAMES:
         roles = [trial.role for trial in played.storage.trials() if trial.host == name]
-        assert roles[:2] == [Role.CONTROL, Role.SEARCH]
+        assert roles[:2] == [Role.BASELINE, Role.SEARCH]
 
 
 def harmful_there(config):

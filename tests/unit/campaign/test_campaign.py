@@ -22,7 +22,7 @@ from tests.unit.simulation import (
     write_study,
 )
 from tuner.campaign.campaign import calibrate, run_campaign
-from tuner.campaign.controls import measure_control
+from tuner.campaign.baselines import measure_baseline
 from tuner.campaign.stages.confirm import read_gain
 from tuner.campaign.stages.search import try_next
 from tuner.cli.exit_codes import verdict_code
@@ -34,7 +34,7 @@ from tuner.records import Failure, Role, State
 from tuner.report.summary import summarize
 from tuner.report.terminal import headline
 from tuner.space import SpaceFacts, load_space
-from tuner.statistics.noise import control_interval
+from tuner.statistics.noise import baseline_interval
 from tuner.statistics.ranking import DEFAULT_ARM, LIKELY, WINNER_ARM, config_key
 from tuner.study.facts import CONFIRMATION, FINALIST, FINGERPRINT, IS_SEARCHED, REFUSALS, VERDICT
 from tuner.study.presets import PRESETS
@@ -149,10 +149,10 @@ def test_every_few_trials_the_default_is_measured_again(settings):
         if trial.role in {Role.SEARCH, Role.REPEAT}:
             since += 1
             most = max(most, since)
-        elif trial.role is Role.CONTROL:
+        elif trial.role is Role.BASELINE:
             since = 0
     cost_s = campaign.schedule.mean_cost_s()
-    interval = control_interval(campaign.ranking().noise, cost_s, SMALL_PLAN.windows[1])
+    interval = baseline_interval(campaign.ranking().noise, cost_s, SMALL_PLAN.windows[1])
     assert 4 <= interval <= 8
     assert 4 <= most <= 8
 
@@ -161,7 +161,7 @@ def test_the_search_ends_with_the_default(settings):
     campaign, _ = run(settings, SimulatedHost())
 
     last = max(n for n, trial in enumerate(campaign.trials) if trial.role in {Role.SEARCH, Role.REPEAT})
-    assert campaign.trials[last + 1].role is Role.CONTROL
+    assert campaign.trials[last + 1].role is Role.BASELINE
 
 
 def test_presets_are_tried_first_in_their_order_and_recipes_are_not(settings):
@@ -231,7 +231,7 @@ def test_a_server_that_answers_503_quickly_never_wins(settings):
     campaign, verdict = run(settings, host, plan=replace(SMALL_PLAN, trials=16))
 
     errant = [trial for trial in campaign.trials if trial.config["multi_accept"]]
-    assert any(trial.log_goodput > max(s.log_goodput for s in campaign.controls()) for trial in errant)
+    assert any(trial.log_goodput > max(s.log_goodput for s in campaign.baselines()) for trial in errant)
     assert verdict == "confirmed"
     assert not campaign.storage.recall(CONFIRMATION).config["multi_accept"]
     assert not any(
@@ -273,7 +273,7 @@ def test_a_proven_winner_that_may_fail_too_much_is_started_until_that_is_known(s
     first, *_ = campaign.storage.recall(REFUSALS)
     pairs = of_role(campaign, Role.CONFIRM)[: 2 * SHORT_PLAN.pairs]
     after = campaign.trials[campaign.trials.index(pairs[-1]) + 1 :]
-    more = [*takewhile(lambda trial: trial.role in {Role.REPEAT, Role.CONTROL}, after)]
+    more = [*takewhile(lambda trial: trial.role in {Role.REPEAT, Role.BASELINE}, after)]
     again = [trial.config for trial in more if trial.role is Role.REPEAT]
     assert 0 < len(more) <= 2 * SHORT_PLAN.pairs
     assert "breaks failure_rate" in first.reason or len(more) == 2 * SHORT_PLAN.pairs
@@ -372,7 +372,7 @@ def test_a_host_that_changes_its_speed_has_the_doubtful_trials_measured_again(se
     campaign, verdict = run(settings, host, plan=replace(SMALL_PLAN, trials=16))
 
     notes = " ".join(campaign.progress.notes)
-    assert "the control is far from where it was" in notes
+    assert "the baseline is far from where it was" in notes
     assert "the machine has changed" in notes
     repeated = [config_key(trial.config) for trial in of_role(campaign, Role.REPEAT)]
     first = [config_key(trial.config) for trial in of_role(campaign, Role.SEARCH)]
@@ -414,16 +414,16 @@ def test_where_the_default_failed_a_generator_that_fails_blames_no_configuration
     make = campaign.runner.make
 
     def note(opening, **given):
-        asked.append((opening.role, given["judges"].control.is_healthy))
+        asked.append((opening.role, given["judges"].baseline.is_healthy))
         return make(opening, **given)
 
     campaign.runner.make = note
     calibrate(campaign)
     host.fault = lambda config: CRASH if is_default(config) else None
-    measure_control(campaign)
+    measure_baseline(campaign)
     try_next(campaign, [])
 
-    assert asked[-2:] == [(Role.CONTROL, True), (Role.SEARCH, False)]
+    assert asked[-2:] == [(Role.BASELINE, True), (Role.SEARCH, False)]
 
 
 def test_a_bound_on_response_times_that_nobody_reports_is_refused(tmp_path):

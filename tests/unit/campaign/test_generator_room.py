@@ -66,7 +66,7 @@ def test_trials_before_the_move_say_nothing_after_it(settings):
 
     moved = campaign.storage.recall(MOVED_LOAD)
     assert moved.since == 1
-    assert len(campaign.controls()) == campaign.plan.calibration_trials
+    assert len(campaign.baselines()) == campaign.plan.calibration_trials
     assert min(trial.number for trial in campaign.storage.trials()) == 1
     assert campaign.trials == list(campaign.storage.trials())
 
@@ -108,4 +108,4 @@ def test_a_generator_with_room_keeps_its_place(settings):
     calibrate(campaign)
 
     assert campaign.storage.recall(MOVED_LOAD) is None
-    assert {trial.role for trial in campaign.trials} == {Role.CONTROL}
+    assert {trial.role for trial in campaign.trials} == {Role.BASELINE}

@@ -208,7 +208,7 @@ def test_a_cut_off_trial_with_all_its_windows_counts(tmp_path):
 
     assert again.trials[0].state is State.COMPLETE
     assert len(again.trials[0].windows) == SMALL_PLAN.windows[1]
-    assert len(again.controls()) == 1
+    assert len(again.baselines()) == 1
 
 
 @pytest.mark.parametrize("cut", [1, 2, 3])
@@ -223,7 +223,7 @@ def test_a_cut_off_trial_without_all_its_windows_says_nothing(tmp_path, cut):
 
     assert again.trials[0].state is State.INVALID
     assert again.trials[0].failure.kind == "interrupted"
-    assert again.controls() == []
+    assert again.baselines() == []
 
 
 def test_the_time_of_earlier_sessions_is_spent(tmp_path):

@@ -102,7 +102,7 @@ def test_without_the_servers_cpu_time_the_study_ends_before_the_search(settings)
 
     with pytest.raises(TargetError, match=r"used 100 % of its CPUs.*cannot be read.*load.threads"):
         run_campaign(campaign)
-    assert {trial.role for trial in campaign.trials} == {Role.CONTROL}
+    assert {trial.role for trial in campaign.trials} == {Role.BASELINE}
 
 
 def test_the_metric_stays_when_the_study_goes_on(settings):

@@ -1,4 +1,4 @@
-"""Studies of several loads, from the first control to what is shown."""
+"""Studies of several loads, from the first baseline trial to what is shown."""
 
 import math
 from dataclasses import dataclass, field, replace

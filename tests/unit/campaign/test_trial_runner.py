@@ -203,7 +203,7 @@ def test_failed_requests_make_a_measured_trial_infeasible(runner, settings, benc
     default = runner.make(OPENING)
     bench.script = scripted(FINE, Happening(failures={"status": 5}))
 
-    made = runner.make(OPENING, controls=(default,))
+    made = runner.make(OPENING, baselines=(default,))
 
     assert made.state is State.COMPLETE
     assert told(settings).constraints["failure_rate <= default"] > 0

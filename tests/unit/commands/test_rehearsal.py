@@ -30,7 +30,7 @@ def begin(settings, name=None):
     storage = open_storage(settings.storage_url, name or settings.name)
     setup = make_setup(settings, small_space())
     storage.claim(setup.fingerprint, definition=settings.definition(setup.space))
-    opening = Opening(role=Role.CONTROL, config=setup.space.default(), arm="default")
+    opening = Opening(role=Role.BASELINE, config=setup.space.default(), arm="default")
     begun = storage.begin(opening, distributions={}, session="one")
     storage.end(storage.keep_window(begun, window(1000)), log_ratio=0.0, slacks={})
     return storage

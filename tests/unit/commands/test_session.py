@@ -122,7 +122,7 @@ def open_begun_on_disk(settings):
     storage = open_storage(settings.storage_url, settings.name)
     storage.claim(FINGERPRINT, definition=settings.definition(setup.space))
     storage.remember(SPACE_FACTS, facts_to_json(FACTS, {}))
-    opening = Opening(role=Role.CONTROL, config=setup.space.default(), arm="default")
+    opening = Opening(role=Role.BASELINE, config=setup.space.default(), arm="default")
     begun = storage.begin(opening, distributions={}, session="one")
     storage.end(storage.keep_window(begun, window(1000)), log_ratio=0.0, slacks={})
     return storage

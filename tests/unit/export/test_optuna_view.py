@@ -24,7 +24,7 @@ def test_each_trial_is_shown_with_its_role_and_what_it_gave(study: optuna.Study)
     trials = [trial for trial in SUMMARY.trials if trial.role.is_under_study_load]
 
     assert [shown.user_attrs["trial"] for shown in study.trials] == [trial.number for trial in trials]
-    assert {shown.user_attrs["role"] for shown in study.trials} >= {"control", "search", "confirm"}
+    assert {shown.user_attrs["role"] for shown in study.trials} >= {"baseline", "search", "confirm"}
     for shown, trial in zip(study.trials, trials, strict=True):
         speedup = SUMMARY.speedups.get(trial.number)
         if shown.state is TrialState.COMPLETE:

@@ -31,7 +31,7 @@ def test_csv_has_a_line_for_each_trial_with_its_settings() -> None:
 
     assert [int(row["number"]) for row in rows] == [trial.number for trial in SUMMARY.trials]
     first, failed = rows[0], next(row for row in rows if row["state"] == "failed")
-    assert (first["role"], first["sendfile"], first["worker_processes"]) == ("control", "on", "auto")
+    assert (first["role"], first["sendfile"], first["worker_processes"]) == ("baseline", "on", "auto")
     assert float(first["goodput_rps"]) > 0
     assert (failed["goodput_rps"], failed["speedup"]) == ("", "")
     assert failed["failed"] in {"rejected", "not ready"}

@@ -10,7 +10,7 @@ from tuner.errors import Crashed, LoadFailed, Stalled
 from tuner.hosts.connection_room import SPARE_FILES
 from tuner.measure import counters, trial
 from tuner.measure import window as load_module
-from tuner.measure.gates import ControlFacts, RetryBudget
+from tuner.measure.gates import BaselineFacts, RetryBudget
 from tuner.measure.sending import GRACE_S
 from tuner.measure.trial import NO_JUDGES, Judges, measure_trial, warm_up
 from tuner.measure.window import run_window
@@ -176,7 +176,7 @@ def test_a_generator_that_runs_out_of_ports_again_and_again_is_no_fault_of_the_c
 
 def test_a_generator_that_fails_again_and_again_where_the_default_failed_too_blames_no_configuration(bench):
     bench.script = scripted(FINE, GARBAGE)
-    judges = replace(NO_JUDGES, control=ControlFacts(is_healthy=False))
+    judges = replace(NO_JUDGES, baseline=BaselineFacts(is_healthy=False))
 
     measured = Measured(bench, judges=judges)
 

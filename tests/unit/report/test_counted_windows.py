@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from tests.unit.simulated_study import make_summary
-from tests.unit.trials import control, window
+from tests.unit.trials import baseline, window
 from tuner.ports import ConnectTime, Latency
 from tuner.report.rows import response_rows
 from tuner.report.summary import gather_arm
@@ -27,7 +27,7 @@ def summary():
 def arm():
     seen = replace(window(3000.0), latency=LATENCY, connect_time=CONNECT)
     lasting = (replace(seen, duration_s=lasted) for lasted in (0.5, 0.7, 4.0))
-    return gather_arm({}, [control(1, windows=tuple(lasting))])
+    return gather_arm({}, [baseline(1, windows=tuple(lasting))])
 
 
 def test_the_time_for_so_many_requests_is_shown_with_response_times_and_connection_times(arm, summary):

@@ -79,11 +79,11 @@ def test_nothing_is_attributed_to_what_gains_nothing():
 
 
 @pytest.mark.parametrize(
-    ("controls", "is_measured", "is_planned"), [(3, True, True), (2, True, False), (3, False, False)]
+    ("baselines", "is_measured", "is_planned"), [(3, True, True), (2, True, False), (3, False, False)]
 )
-def test_what_would_prove_a_gain_needs_trials_of_both_sides(controls, is_measured, is_planned):
+def test_what_would_prove_a_gain_needs_trials_of_both_sides(baselines, is_measured, is_planned):
     trials = study(pairs=1)
-    of_default = [trial for trial in trials if trial.role is Role.CONTROL][:controls]
+    of_default = [trial for trial in trials if trial.role is Role.BASELINE][:baselines]
     of_winner = [trial for trial in trials if trial.arm == "winner" and is_measured]
     search = [trial for trial in trials if trial.role is Role.SEARCH]
 

@@ -17,7 +17,7 @@ from tuner.report.summary_json import summary_json
 from tuner.report.terminal import final_screen
 from tuner.report.wording import say_other_loads
 from tuner.statistics.confirmation.other_loads import Faced, OtherLoads, Side
-from tuner.statistics.control_level import Speedup
+from tuner.statistics.baseline_level import Speedup
 
 SUMMARY = make_summary(searches=6)
 FEW = Situation(name="25 connections", changes="connections", connections=25, keepalive=True)

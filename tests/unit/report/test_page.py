@@ -136,7 +136,7 @@ def test_what_is_shown_of_a_trial_is_what_the_table_says() -> None:
 
     assert set(told) == {str(trial.number) for trial in summary().trials}
     assert set(re.findall(r'data-trial="(\d+)"', page())) <= set(told)
-    assert told["0"].startswith("trial 0, control, complete")
+    assert told["0"].startswith("trial 0, baseline, complete")
 
 
 def test_a_parameter_that_the_default_switches_off_has_its_slice() -> None:
@@ -154,10 +154,10 @@ def test_a_parameter_that_the_default_switches_off_has_its_slice() -> None:
 
 
 def test_a_parameter_of_which_one_value_was_measured_has_no_slice() -> None:
-    controls = make_summary(searches=0)
+    baselines = make_summary(searches=0)
 
-    assert draw_slices(controls) != []
-    assert draw_slices(replace(controls, trials=controls.trials[:1])) == []
+    assert draw_slices(baselines) != []
+    assert draw_slices(replace(baselines, trials=baselines.trials[:1])) == []
 
 
 def make_hostile() -> Summary:

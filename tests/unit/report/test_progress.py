@@ -13,7 +13,7 @@ from tests.unit.simulated_study import make_summary
 from tuner.campaign.progress import Leader, Progress
 from tuner.records import Failure, Role, State
 from tuner.report.progress import ASCII_BARS, BARS, LineProgress, LiveProgress, Sparkline, open_progress
-from tuner.statistics.control_level import Speedup
+from tuner.statistics.baseline_level import Speedup
 
 SPEEDUP = Speedup(log_ratio=0.27, variance=0.0004)
 SUMMARY = make_summary(searches=6)

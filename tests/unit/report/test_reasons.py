@@ -4,7 +4,7 @@ import math
 import re
 from dataclasses import replace
 
-from tests.unit.trials import DEFAULT, SPACE, config_of, control, failed, trial, window
+from tests.unit.trials import DEFAULT, SPACE, config_of, baseline, failed, trial, window
 from tuner.report.reasons import explain_gain, explain_no_winner
 from tuner.statistics.confirmation.paired_gain import judge_pairs
 from tuner.statistics.feasibility import Feasibility
@@ -44,7 +44,7 @@ def test_a_proven_gain_needs_no_reason():
 def test_what_the_winner_keeps_and_the_default_breaks_is_said_beside_the_gain():
     sought = (replace(FEW_FAILURES, default_may_fail=True),)
     trials = (
-        *(control(number, windows=(window(6000, failed=2000),)) for number in range(3)),
+        *(baseline(number, windows=(window(6000, failed=2000),)) for number in range(3)),
         *(measured(number, CACHED, 0, 0) for number in range(3, 6)),
     )
     known = Feasibility(trials, sought, DEFAULT)
@@ -122,7 +122,7 @@ def test_doubts_and_pairs_that_do_not_decide_are_both_said():
 
 
 def test_without_a_winner_it_is_counted_what_became_of_those_that_were_tried():
-    trials = [control(0, 1000, 1000), control(1, 1000, 1000), control(9, 1000, 1000)]
+    trials = [baseline(0, 1000, 1000), baseline(1, 1000, 1000), baseline(9, 1000, 1000)]
     trials += [
         measured(2, EAGER, 400),
         measured(3, EAGER, 300),
@@ -140,8 +140,8 @@ def test_without_a_winner_it_is_counted_what_became_of_those_that_were_tried():
 
 
 def test_where_nothing_was_tried_that_is_the_reason():
-    known = Feasibility([control(0, 1000)], (), DEFAULT)
+    known = Feasibility([baseline(0, 1000)], (), DEFAULT)
 
-    assert explain_no_winner([control(0, 1000)], rank(SPACE, [control(0, 1000)], ()), known) == (
+    assert explain_no_winner([baseline(0, 1000)], rank(SPACE, [baseline(0, 1000)], ()), known) == (
         "No configuration was tried."
     )

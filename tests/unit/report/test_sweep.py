@@ -28,12 +28,12 @@ SPACE = space_of(*TUNED)
 CRASHED = {"state": State.FAILED, "failure": Failure(kind="crashed", reason="it crashed <b>\x1b[31m")}
 
 
-def make_sweep(rates, *, name="worker_connections", control=0, special=(), crashed=(), lacks=None, blocks=6):
+def make_sweep(rates, *, name="worker_connections", baseline=0, special=(), crashed=(), lacks=None, blocks=6):
     """Make a sweep of these values → requests per second; those that crash give none."""
     points = [place_value(SPACE.open(), SPACE.default(), name, value) for value in rates]
     plan = SweepPlan(
         parameter=name, at="default", values=tuple(point.value for point in points),
-        configs=tuple(point.config for point in points), control=control, is_log=True, special=special,
+        configs=tuple(point.config for point in points), control=baseline, is_log=True, special=special,
         lacks=lacks or {},
     )  # fmt: skip
     trials = []

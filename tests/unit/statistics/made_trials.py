@@ -27,7 +27,7 @@ def make_trial(
     *,
     number: int = 0,
     at_s: float = 0.0,
-    role: Role = Role.CONTROL,
+    role: Role = Role.BASELINE,
     state: State = State.COMPLETE,
     config: Config | None = None,
     **others: Any,

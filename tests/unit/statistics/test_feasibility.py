@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.random import Generator
 
-from tests.unit.trials import DEFAULT, config_of, control, failed, trial, window
+from tests.unit.trials import DEFAULT, config_of, baseline, failed, trial, window
 from tuner.measure.rounds import join
 from tuner.ports import Config
 from tuner.records import Role, Trial, State
@@ -188,7 +188,7 @@ def test_two_configurations_are_compared_by_how_often_they_fail():
 
 
 def test_an_assessment_names_each_constraint_with_what_was_seen():
-    trials = [control(0, REQUESTS), *(measured(CACHED, 23, 25, p99_ms=5.0) for _ in range(3))]
+    trials = [baseline(0, REQUESTS), *(measured(CACHED, 23, 25, p99_ms=5.0) for _ in range(3))]
 
     started, failures, p99 = feasibility(trials, FEW_FAILURES, QUICK).assess(CACHED)
 

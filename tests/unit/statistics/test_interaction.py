@@ -24,7 +24,7 @@ def measured(unlike=0.0, *, repeats=3):
     """Return trials of two configurations on three hosts; caching is worth so much less on the last one."""
     trials = []
     for index, host in enumerate(NAMES):
-        bench = Bench(index + 1, sigma_trial=0.004, sigma_window=0.004).controls(6)
+        bench = Bench(index + 1, sigma_trial=0.004, sigma_window=0.004).baselines(6)
         for _ in range(repeats):
             there = -unlike if host == "web3" else 0.0
             bench.measure(CACHED, extra=there).measure(COPIED).measure(BOTH, extra=there)
@@ -111,7 +111,7 @@ def test_a_trial_tells_most_on_the_host_that_is_in_doubt():
 
 @pytest.mark.parametrize("host", ["", "ssh://web1"])
 def test_a_study_of_one_host_is_bit_for_bit_what_it_was(host):
-    bench = Bench().controls(4).search(6)
+    bench = Bench().baselines(4).search(6)
     one = [replace(trial, host=host) for trial in bench.trials]
     hosts = Hosts(names=("ssh://web1", "ssh://web2"), across=AcrossHosts.WORST) if host else None
     seen = Observations.of(SPACE, one)

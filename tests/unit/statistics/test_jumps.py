@@ -8,13 +8,13 @@ from tuner.statistics.noise import Noise
 QUIET = replace(Noise.PRIOR, sigma_window=0.02, sigma_trial=0.01, drift_per_s=1e-7)
 
 
-def controls_at(levels, every_s=60.0):
+def baselines_at(levels, every_s=60.0):
     return [make_trial([level] * 2, number=n, at_s=n * every_s) for n, level in enumerate(levels)]
 
 
 def jump_with_search(**last):
     return [
-        *controls_at([0.0, 0.0, 0.0]),
+        *baselines_at([0.0, 0.0, 0.0]),
         make_trial([0.1] * 2, number=20, at_s=30, role=Role.SEARCH, config={"a": 1}),
         make_trial([0.1] * 2, number=21, at_s=150, role=Role.SEARCH, config={"a": 2}),
         make_trial([0.1] * 2, number=22, at_s=160, role=Role.RACE, config={"a": 3}),
@@ -24,7 +24,7 @@ def jump_with_search(**last):
     ]
 
 
-def test_search_trials_since_the_last_good_control_before_a_jump_are_measured_again():
+def test_search_trials_since_the_last_good_baseline_before_a_jump_are_measured_again():
     assert requeue(jump_with_search(), QUIET) == (21,)
     assert requeue(jump_with_search()) == (21,)
 
@@ -34,20 +34,20 @@ def test_what_was_measured_again_since_the_jump_is_not_queued_twice():
 
 
 def test_without_a_confirmed_jump_nothing_is_measured_again():
-    assert requeue([*controls_at([0.0, 0.0, -0.4]), make_trial(0.1, number=9, role=Role.SEARCH)], QUIET) == ()
+    assert requeue([*baselines_at([0.0, 0.0, -0.4]), make_trial(0.1, number=9, role=Role.SEARCH)], QUIET) == ()
     assert requeue([], QUIET) == ()
 
 
 def test_the_trial_right_before_a_jump_is_suspected():
     assert suspects(jump_with_search(), QUIET) == (21,)
-    assert suspects(controls_at([0.0, 0.0, 0.0]), QUIET) == ()
+    assert suspects(baselines_at([0.0, 0.0, 0.0]), QUIET) == ()
     assert suspects([], QUIET) == ()
 
 
 def two_jumps(*before_second):
     """The level falls between 60 and 120 s, and again between 200 and 260 s."""
     return [
-        *controls_at([0.0, 0.0]),
+        *baselines_at([0.0, 0.0]),
         make_trial([0.1] * 2, number=10, at_s=80, role=Role.SEARCH, config={"a": 1}),
         make_trial([0.1] * 2, number=11, at_s=100, role=Role.SEARCH, config={"a": 2}),
         make_trial([-0.3] * 2, number=12, at_s=120),

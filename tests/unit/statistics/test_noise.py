@@ -9,7 +9,7 @@ from tests.unit.statistics.made_trials import make_trial
 from tuner.records import Role, State
 from tuner.statistics.noise import (
     Noise,
-    control_interval,
+    baseline_interval,
     detectable_gain,
     estimate_noise,
     half_width,
@@ -23,10 +23,10 @@ def noise_of(sigma_window: float, sigma_trial: float, drift_per_s: float = 0.0) 
     return replace(Noise.PRIOR, sigma_window=sigma_window, sigma_trial=sigma_trial, drift_per_s=drift_per_s)
 
 
-def simulated_controls(kind: HostKind, count: int, windows: int = 3) -> SimulatedHost:
+def simulated_baselines(kind: HostKind, count: int, windows: int = 3) -> SimulatedHost:
     host = SimulatedHost(kind=kind, rng=Random(7))  # noqa: S311 - no secret
     for _ in range(count):
-        host.start(0.0, windows=windows, role=Role.CONTROL)
+        host.start(0.0, windows=windows, role=Role.BASELINE)
     return host
 
 
@@ -40,7 +40,7 @@ def test_without_any_trial_the_noise_is_the_prior():
 
 def test_many_trials_give_the_true_noise_whatever_the_prior():
     kind = HostKind(name="", sigma_window=0.09, sigma_trial=0.06, drift_per_minute=0.02)
-    noise = estimate_noise(simulated_controls(kind, 600).trials)
+    noise = estimate_noise(simulated_baselines(kind, 600).trials)
 
     assert noise.sigma_window == pytest.approx(0.09, rel=0.05)
     assert noise.sigma_trial == pytest.approx(0.06, rel=0.15)
@@ -48,9 +48,9 @@ def test_many_trials_give_the_true_noise_whatever_the_prior():
 
 
 def test_slow_drift_is_not_taken_for_noise_between_trials():
-    controls = [make_trial([0.002 * n, 0.002 * n], number=n, at_s=20.0 * n) for n in range(40)]
+    baselines = [make_trial([0.002 * n, 0.002 * n], number=n, at_s=20.0 * n) for n in range(40)]
 
-    assert estimate_noise(controls).sigma_trial < 0.005
+    assert estimate_noise(baselines).sigma_trial < 0.005
 
 
 def test_windows_of_all_trials_tell_the_noise_within_a_trial():
@@ -71,7 +71,7 @@ def test_trials_that_do_not_count_tell_nothing_of_noise():
 
 
 def test_one_stalled_window_hardly_changes_the_noise():
-    host = simulated_controls(HostKind(name="", sigma_window=0.03, sigma_trial=0.02), 30)
+    host = simulated_baselines(HostKind(name="", sigma_window=0.03, sigma_trial=0.02), 30)
     before = estimate_noise(host.trials)
     stalled = make_trial([9.9, -4.6], number=99, role=Role.SEARCH)
     after = estimate_noise([*host.trials, stalled])
@@ -81,7 +81,7 @@ def test_one_stalled_window_hardly_changes_the_noise():
 
 def test_a_jump_of_the_level_hardly_changes_the_noise_between_trials():
     quiet = HostKind(name="", sigma_window=0.03, sigma_trial=0.02)
-    before, after = simulated_controls(quiet, 15), simulated_controls(quiet, 30)
+    before, after = simulated_baselines(quiet, 15), simulated_baselines(quiet, 30)
     jumped = [*before.trials, *(make_trial([*_lowered(s)], at_s=s.started_s) for s in after.trials[15:])]
 
     assert estimate_noise(jumped).sigma_trial < 0.06
@@ -121,11 +121,11 @@ def test_what_can_be_proved_agrees_with_the_tables_of_the_paired_t_test(sd, pair
 
 
 @pytest.mark.parametrize(("drift_share", "interval"), [(0.0, 8), (0.09, 8), (0.3, 6), (0.6, 4), (5.0, 4)])
-def test_the_more_a_host_drifts_the_more_often_the_control_is_measured(drift_share, interval):
+def test_the_more_a_host_drifts_the_more_often_the_baseline_is_measured(drift_share, interval):
     noise = noise_of(0.03, 0.02)
     drift = drift_share * trial_variance(noise, 3) / 20
 
-    assert control_interval(replace(noise, drift_per_s=drift), 20.0, 3) == interval
+    assert baseline_interval(replace(noise, drift_per_s=drift), 20.0, 3) == interval
 
 
 def test_on_a_host_whose_trials_scatter_short_pairs_are_planned():

@@ -23,7 +23,7 @@ from tuner.records import Role
 from tuner.report.summary import pick, summarize
 from tuner.report.summary_json import summary_json
 from tuner.report.terminal import final_screen
-from tuner.statistics.control_level import Speedup
+from tuner.statistics.baseline_level import Speedup
 from tuner.statistics.pareto import FrontChoice, costs, find_front, undominated
 from tuner.statistics.ranking import config_key
 from tuner.study.facts import VERDICT
@@ -87,8 +87,8 @@ def test_a_cost_is_relative_to_the_default(study):
     plain = [trial for trial in cached if trial.config["sendfile"]]
     assert plain
     assert all(by_trial[trial.number].ratio == pytest.approx(1.3, rel=0.1) for trial in plain)
-    controls = [trial for trial in campaign.trials if trial.role is Role.CONTROL]
-    assert all(by_trial[trial.number].ratio == pytest.approx(1.0, rel=0.1) for trial in controls)
+    baselines = [trial for trial in campaign.trials if trial.role is Role.BASELINE]
+    assert all(by_trial[trial.number].ratio == pytest.approx(1.0, rel=0.1) for trial in baselines)
 
 
 def test_each_host_is_held_against_its_own_default(study):
@@ -119,7 +119,7 @@ def test_each_host_is_held_against_its_own_default(study):
     assert seen.values[: len(seen.values) // 2] == pytest.approx(seen.values[len(seen.values) // 2 :])
 
 
-def test_nothing_is_said_of_costs_without_controls(study):
+def test_nothing_is_said_of_costs_without_baselines(study):
     campaign, _ = study
     searched = [trial for trial in campaign.trials if trial.role is Role.SEARCH]
 

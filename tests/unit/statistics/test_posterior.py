@@ -13,7 +13,7 @@ from tests.unit.statistics.made_trials import BASE, make_trial
 from tuner.optimize.sparse import draw_sparse
 from tuner.records import Role, State
 from tuner.space import Hint
-from tuner.statistics.control_level import ControlLevel
+from tuner.statistics.baseline_level import BaselineLevel
 from tuner.statistics.posterior import HINT_GAIN, Posterior
 
 SPACE = space_of(*TUNED)
@@ -49,13 +49,13 @@ class Bench:
         self.walked += self.rng.gauss(0, self.walk)
         self.levels.append(self.walked + self.level(number))
         own = self.levels[-1] + worth(config) + extra + self.rng.gauss(0, self.sigma_trial)
-        role = role or (Role.CONTROL if dict(config) == dict(DEFAULT) else Role.SEARCH)
+        role = role or (Role.BASELINE if dict(config) == dict(DEFAULT) else Role.SEARCH)
         logs = [own + self.rng.gauss(0, self.sigma_window) for _ in range(2)]
         self.trials.append(make_trial(logs, number=number, at_s=SLOT_S * number, role=role, config=config))
         return self
 
     def search(self, count, *, every=5):
-        """Measure drawn configurations, with a control after every few."""
+        """Measure drawn configurations, with a baseline trial after every few."""
         for index in range(count):
             drawn = draw_sparse(SPACE.dimensions, SPACE.encode(DEFAULT), rng=self.rng)
             self.measure(SPACE.decode(drawn), Role.SEARCH)
@@ -63,7 +63,7 @@ class Bench:
                 self.measure()
         return self
 
-    def controls(self, count):
+    def baselines(self, count):
         for _ in range(count):
             self.measure()
         return self
@@ -91,7 +91,7 @@ def shifted(trials, by):
 
 
 def test_a_host_that_is_faster_as_a_whole_gives_the_same_gains():
-    bench = Bench().controls(4).search(15)
+    bench = Bench().baselines(4).search(15)
     here = bench.fit().gains(bench.tried)
     there = Posterior.fit(SPACE, shifted(bench.trials, lambda _: 0.7)).gains(bench.tried)
 
@@ -100,8 +100,8 @@ def test_a_host_that_is_faster_as_a_whole_gives_the_same_gains():
 
 
 def test_a_host_that_slows_down_steadily_gives_the_same_gains():
-    """By 15 % in all; averages of candidates and controls would carry that along."""
-    bench = Bench(sigma_trial=0.005, sigma_window=0.005).controls(4).search(20, every=4)
+    """By 15 % in all; averages of candidates and baselines would carry that along."""
+    bench = Bench(sigma_trial=0.005, sigma_window=0.005).baselines(4).search(20, every=4)
     here, _ = bench.fit().gains(bench.tried)
     slope = 0.15 / len(bench.trials)
     there, _ = Posterior.fit(SPACE, shifted(bench.trials, lambda n: -slope * n)).gains(bench.tried)
@@ -109,23 +109,23 @@ def test_a_host_that_slows_down_steadily_gives_the_same_gains():
     assert there == pytest.approx(here, abs=0.025)
 
 
-def test_candidates_help_the_controls_to_track_a_host_that_drifts():
-    by_controls, by_all = [], []
+def test_candidates_help_the_baselines_to_track_a_host_that_drifts():
+    by_baselines, by_all = [], []
     for seed in range(8):
-        bench = Bench(seed, sigma_trial=0.01, sigma_window=0.01, walk=0.03).controls(4)
+        bench = Bench(seed, sigma_trial=0.01, sigma_window=0.01, walk=0.03).baselines(4)
         for _ in range(3):
             for config in (CACHED, EAGER, COPIED) * 3:
                 bench.measure(config, Role.REPEAT)
             bench.measure()
         posterior = bench.fit()
-        controls = [trial for trial in bench.trials if trial.role is Role.CONTROL]
-        alone = ControlLevel.fit(controls, posterior.seen.noise)
+        baselines = [trial for trial in bench.trials if trial.role is Role.BASELINE]
+        alone = BaselineLevel.fit(baselines, posterior.seen.noise)
         for trial, level in zip(bench.trials, bench.levels, strict=True):
             if trial.role is Role.REPEAT:
-                by_controls.append(alone.at(trial.started_s)[0] - BASE - level)
+                by_baselines.append(alone.at(trial.started_s)[0] - BASE - level)
                 by_all.append(posterior.level(trial.started_s)[0] - BASE - level)
 
-    assert np.std(by_all) < 0.8 * np.std(by_controls)
+    assert np.std(by_all) < 0.8 * np.std(by_baselines)
 
 
 def test_the_intervals_of_gains_hold_as_often_as_they_say():
@@ -133,7 +133,7 @@ def test_the_intervals_of_gains_hold_as_often_as_they_say():
     for seed in range(30):
         rng = Random(seed)  # noqa: S311 - no secret
         noise = {"sigma_trial": rng.uniform(0.01, 0.06), "sigma_window": rng.uniform(0.01, 0.06)}
-        bench = Bench(seed, **noise, walk=rng.uniform(0, 0.01)).controls(4).search(16)
+        bench = Bench(seed, **noise, walk=rng.uniform(0, 0.01)).baselines(4).search(16)
         means, covariances = bench.fit().gains(bench.tried)
         true = np.array([worth(config) for config in bench.tried])
         held += [*(np.abs(means - true) <= 1.96 * np.sqrt(covariances.diagonal()))]
@@ -142,7 +142,7 @@ def test_the_intervals_of_gains_hold_as_often_as_they_say():
 
 
 def test_the_default_gains_nothing_with_certainty():
-    means, covariances = Bench().controls(4).search(8).fit().gains([DEFAULT, CACHED])
+    means, covariances = Bench().baselines(4).search(8).fit().gains([DEFAULT, CACHED])
 
     assert means[0] == pytest.approx(0.0, abs=1e-9)
     assert covariances[0] == pytest.approx([0.0, 0.0], abs=1e-9)
@@ -150,7 +150,7 @@ def test_the_default_gains_nothing_with_certainty():
 
 
 def test_repeats_shrink_the_variance():
-    bench = Bench().controls(6).search(8).measure(CACHED)
+    bench = Bench().baselines(6).search(8).measure(CACHED)
     once = bench.fit().gain(CACHED)
     for _ in range(5):
         bench.measure(CACHED, Role.REPEAT)
@@ -162,7 +162,7 @@ def test_repeats_shrink_the_variance():
 
 def test_what_is_alike_is_known_from_its_neighbours():
     """None of these was measured, and three settings of a neighbour were."""
-    bench = Bench().controls(4).search(25)
+    bench = Bench().baselines(4).search(25)
     unseen = SPACE.complete({"open_file_cache": 1234, "sendfile": False})
     assert dict(unseen) not in [dict(config) for config in bench.tried]
 
@@ -171,7 +171,7 @@ def test_what_is_alike_is_known_from_its_neighbours():
 
 @pytest.mark.parametrize("stalled", [-0.8, -3.0])
 def test_one_stalled_trial_among_repeats_hardly_moves_the_gain(stalled):
-    bench = Bench().controls(5).search(6)
+    bench = Bench().baselines(5).search(6)
     for _ in range(4):
         bench.measure(CACHED, Role.REPEAT)
     before = bench.fit().gain(CACHED)
@@ -183,7 +183,7 @@ def test_one_stalled_trial_among_repeats_hardly_moves_the_gain(stalled):
 
 def test_a_jump_of_the_host_is_no_gain_of_what_was_measured_behind_it():
     bench = Bench(level=lambda number: 0.0 if number < 14 else -0.4)
-    bench.controls(4).measure(EAGER).measure(COPIED).controls(2).measure(EAGER).measure(COPIED).controls(4)
+    bench.baselines(4).measure(EAGER).measure(COPIED).baselines(2).measure(EAGER).measure(COPIED).baselines(4)
     for _ in range(3):
         bench.measure(CACHED).measure().measure(EAGER, Role.REPEAT).measure()
     posterior = bench.fit()
@@ -200,11 +200,11 @@ def test_a_parameter_that_is_off_does_not_matter():
     space = small_space()
     off = space.encode(space.default()) | {"sendfile": False}
     one, other = (space.decode(off | {"tcp_nopush": is_on}) for is_on in (True, False))
-    controls = [make_trial(0.01 * n, number=n, at_s=10.0 * n, config=space.default()) for n in range(4)]
+    baselines = [make_trial(0.01 * n, number=n, at_s=10.0 * n, config=space.default()) for n in range(4)]
     tried = [
         make_trial(0.2, number=10 + n, at_s=50.0 + 10 * n, role=Role.SEARCH, config=one) for n in range(3)
     ]
-    posterior = Posterior.fit(space, [*controls, *tried])
+    posterior = Posterior.fit(space, [*baselines, *tried])
 
     assert posterior.gain(one) == posterior.gain(other)
     assert posterior.gain(one).log_ratio > 0.1
@@ -215,7 +215,7 @@ def test_a_parameter_that_is_off_does_not_matter():
 
 
 def test_the_confirmation_and_what_was_spoiled_are_never_learned_from():
-    bench = Bench().controls(4).search(8).measure(CACHED)
+    bench = Bench().baselines(4).search(8).measure(CACHED)
     before = bench.fit().gain(CACHED)
     bench.measure(CACHED, Role.CONFIRM, extra=0.5).measure(CACHED, Role.LATENCY, extra=-2)
     bench.measure(CACHED, extra=1.0)
@@ -230,7 +230,7 @@ def test_before_the_default_was_measured_nothing_is_known():
 
 
 def test_after_one_trial_any_gain_is_possible_and_none_expected():
-    posterior = Bench().controls(1).fit()
+    posterior = Bench().baselines(1).fit()
     gain = posterior.gain(CACHED)
 
     assert gain.log_ratio == pytest.approx(0.0, abs=1e-6)
@@ -239,7 +239,7 @@ def test_after_one_trial_any_gain_is_possible_and_none_expected():
 
 
 def test_a_trial_of_what_is_hardly_known_tells_more_than_one_of_what_is_known_well():
-    bench = Bench().controls(4).search(8).measure(EAGER)
+    bench = Bench().baselines(4).search(8).measure(EAGER)
     for _ in range(6):
         bench.measure(CACHED, Role.REPEAT)
     rival = SPACE.complete({"open_file_cache": 3000, "multi_accept": True})
@@ -266,7 +266,7 @@ class TestHints:
         return Posterior.fit(self.HINTED, bench.trials, asks_experts=asks_experts).gain(config)
 
     def test_what_was_not_tried_is_worth_what_is_expected_of_it(self):
-        bench = Bench(3).controls(6)
+        bench = Bench(3).baselines(6)
         expected = 0.75 * HINT_GAIN
 
         assert self.gain(bench, EAGER).log_ratio == pytest.approx(expected, abs=0.01)
@@ -274,14 +274,14 @@ class TestHints:
         assert self.gain(bench, DEFAULT).log_ratio == 0.0
 
     def test_what_was_measured_often_is_worth_what_was_seen(self):
-        bench = Bench(3, sigma_trial=0.005, sigma_window=0.005).controls(6)
+        bench = Bench(3, sigma_trial=0.005, sigma_window=0.005).baselines(6)
         for _ in range(10):
             bench.measure(EAGER, Role.SEARCH).measure()
 
         assert self.gain(bench, EAGER).log_ratio == pytest.approx(worth(EAGER), abs=0.008)
 
     def test_the_level_and_what_trials_show_are_as_without_hints(self):
-        bench = Bench(5).controls(4).search(8)
+        bench = Bench(5).baselines(4).search(8)
         with_hints, without = (
             Posterior.fit(self.HINTED, bench.trials, asks_experts=each) for each in (True, False)
         )
@@ -293,7 +293,7 @@ class TestHints:
 @pytest.mark.parametrize("times", [3.0, 9.0, 50.0])
 def test_a_large_gain_over_the_default_is_not_pulled_down(times):
     """Most of what was tried is far above the default, which is no disaster for that."""
-    bench = Bench().controls(5)
+    bench = Bench().baselines(5)
     for connections in (1000, 2000, 4000, 8000, 16000):
         config = SPACE.complete({"worker_connections": connections, "multi_accept": True})
         for _ in range(4):

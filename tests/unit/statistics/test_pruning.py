@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from tests.unit.statistics.made_trials import BASE, BASE_RPS, make_window
-from tuner.statistics.control_level import Speedup
+from tuner.statistics.baseline_level import Speedup
 from tuner.statistics.noise import Noise
 from tuner.statistics.pruning import gate_zero, should_prune
 
@@ -88,7 +88,7 @@ def test_gate_zero_names_failures():
     assert gate_zero(window, BASE_RPS) == "10% of requests failed in the warm-up, more than 5 %"
 
 
-def test_gate_zero_names_less_than_half_of_the_control():
+def test_gate_zero_names_less_than_half_of_the_baseline():
     reason = gate_zero(make_window(math.log(0.49)), BASE_RPS)
 
     assert reason is not None

@@ -3,21 +3,21 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tests.unit.trials import DEFAULT, SPACE, config_of, control, failed, trial, window
+from tests.unit.trials import DEFAULT, SPACE, config_of, baseline, failed, trial, window
 from tuner.records import Role, State
-from tuner.statistics.ranking import DEFAULT_ARM, LIKELY, as_controls, config_key, follow_incumbent, rank
+from tuner.statistics.ranking import DEFAULT_ARM, LIKELY, as_baselines, config_key, follow_incumbent, rank
 from tuner.study.objective import Constraint
 
 FEW_FAILURES = (Constraint(metric="failure_rate", limit=0.001),)
 CACHED = config_of(open_file_cache=1000)
 EAGER = config_of(multi_accept=True)
 COPIED = config_of(sendfile=False)
-CONTROLS = [control(0, 1000, 1010), control(1, 1005, 995), control(9, 1000, 1000)]
+BASELINES = [baseline(0, 1000, 1010), baseline(1, 1005, 995), baseline(9, 1000, 1000)]
 
 
 def ranked(*trials):
     """Return the configurations that may lead, best first."""
-    entries = rank(SPACE, [*CONTROLS, *trials], FEW_FAILURES).entries
+    entries = rank(SPACE, [*BASELINES, *trials], FEW_FAILURES).entries
     return [entry.config for entry in entries if entry.p_feasible >= LIKELY]
 
 
@@ -35,7 +35,7 @@ def test_the_best_comes_first():
 
 
 def test_speedups_are_relative_to_the_default_at_that_time():
-    ranking = rank(SPACE, [*CONTROLS, trial(2, 1200, 1200, config=CACHED)], ())
+    ranking = rank(SPACE, [*BASELINES, trial(2, 1200, 1200, config=CACHED)], ())
 
     assert ranking.speedups[2].ratio == pytest.approx(1.2, rel=0.02)
     assert ranking.incumbent.posterior.ratio == pytest.approx(1.2, rel=0.04)
@@ -54,7 +54,7 @@ def drawn_study(seed, *, sigma=0.15):
     logs = np.repeat([0.0, 0.25, 0.1], [12, 3, 6]) + sigma * rng.standard_normal(len(configs))
     rates = 1000 * np.exp(logs[:, None] + 0.02 * rng.standard_normal((len(configs), 2)))
     return [
-        (control if config is DEFAULT else trial)(
+        (baseline if config is DEFAULT else trial)(
             number, *pair, **({} if config is DEFAULT else {"config": config})
         )
         for number, (config, pair) in enumerate(zip(configs, rates, strict=True))
@@ -65,7 +65,7 @@ def best_by_mean(trials):
     """Return the configuration with the best mean, however few trials it has: the luckiest."""
     groups = {}
     for each in trials:
-        if each.role is not Role.CONTROL:
+        if each.role is not Role.BASELINE:
             groups.setdefault(config_key(each.config), []).append(each.log_goodput)
     return max(groups, key=lambda key: np.mean(groups[key]))
 
@@ -82,7 +82,7 @@ def test_a_lucky_trial_does_not_outrank_a_configuration_that_was_good_three_time
 
 def test_the_incumbent_is_followed_among_what_is_feasible():
     lucky = trial(3, 1500, 1500, config=EAGER)
-    trials = [*CONTROLS, trial(2, 1100, 1100, config=CACHED), lucky, trial(4, 1200, 1200, config=COPIED)]
+    trials = [*BASELINES, trial(2, 1100, 1100, config=CACHED), lucky, trial(4, 1200, 1200, config=COPIED)]
     trials += [trial(5, 1160, 1160, config=CACHED), failed(6, config=EAGER), failed(7, config=EAGER)]
 
     path = follow_incumbent(trials, rank(SPACE, trials, FEW_FAILURES))
@@ -95,7 +95,7 @@ def test_repeats_of_a_configuration_are_one_entry():
     ranking = rank(
         SPACE,
         [
-            *CONTROLS,
+            *BASELINES,
             trial(2, 1200, config=CACHED),
             trial(3, 1300, config=CACHED, role=Role.REPEAT),
             trial(4, 1250, config=CACHED, role=Role.RACE, arm="#1", block=0),
@@ -144,7 +144,7 @@ def test_a_server_that_answers_only_errors_is_never_the_incumbent():
     only_errors = trial(2, config=EAGER, windows=(window(0, failed=30_000),) * 2)
 
     assert ranked(only_errors) == []
-    assert rank(SPACE, [*CONTROLS, only_errors], ()).incumbent.posterior.log_ratio < 0
+    assert rank(SPACE, [*BASELINES, only_errors], ()).incumbent.posterior.log_ratio < 0
 
 
 def test_pruned_trials_count():
@@ -159,30 +159,30 @@ def test_trials_at_a_fixed_rate_say_nothing_about_goodput():
         trial(3, 300, config=DEFAULT, role=Role.LATENCY, arm=DEFAULT_ARM, block=0),
     ]
 
-    ranking = rank(SPACE, [*CONTROLS, trial(4, 1300, 1300, config=CACHED), *slow], FEW_FAILURES)
+    ranking = rank(SPACE, [*BASELINES, trial(4, 1300, 1300, config=CACHED), *slow], FEW_FAILURES)
 
     assert ranking.incumbent.posterior.ratio == pytest.approx(1.3, rel=0.04)
     assert not {2, 3} & ranking.speedups.keys()
 
 
-def test_the_defaults_trials_in_races_and_confirmations_are_controls():
+def test_the_defaults_trials_in_races_and_confirmations_are_baselines():
     race = trial(2, 1000, config=DEFAULT, role=Role.RACE, arm=DEFAULT_ARM, block=0)
     other = replace(race, number=3, arm="#1", config=CACHED)
 
-    assert [each.role for each in as_controls([race, other])] == [Role.CONTROL, Role.RACE]
+    assert [each.role for each in as_baselines([race, other])] == [Role.BASELINE, Role.RACE]
 
 
-def test_a_new_control_revises_the_past():
+def test_a_new_baseline_revises_the_past():
     candidate = trial(4, 1200, 1200, config=CACHED)
-    before = rank(SPACE, [control(0, 1000, 1000), candidate], ()).speedups[4]
+    before = rank(SPACE, [baseline(0, 1000, 1000), candidate], ()).speedups[4]
 
-    after = rank(SPACE, [control(0, 1000, 1000), candidate, control(5, 1020, 1020)], ()).speedups[4]
+    after = rank(SPACE, [baseline(0, 1000, 1000), candidate, baseline(5, 1020, 1020)], ()).speedups[4]
 
     assert after.log_ratio < before.log_ratio
     assert after.variance < before.variance
 
 
-def test_before_the_first_control_nothing_is_known():
+def test_before_the_first_baseline_nothing_is_known():
     ranking = rank(SPACE, [trial(0, 1000, config=CACHED)], ())
 
     assert ranking.speedups == {}

@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tests.unit.trials import DEFAULT, config_of, control, trial
+from tests.unit.trials import DEFAULT, config_of, baseline, trial
 from tuner.records import Metric, measured_by
 from tuner.statistics.feasibility import GOODPUT_RPS, MAY_SHIP_AS_BEFORE, SERVES_AS_MUCH, Feasibility
 from tuner.study.objective import Constraint
@@ -27,7 +27,7 @@ def pairs_of(rng, ratio, *, sigma=0.01, drift=0.0, pairs=PAIRS, windows=3):
         if number % 2:
             trials.append(trial(number, *(ratio * rates), config=CHEAP))
         else:
-            trials.append(control(number, *rates))
+            trials.append(baseline(number, *rates))
     return trials
 
 
@@ -55,7 +55,7 @@ def test_what_serves_five_percent_less_is_ruled_out():
 
 def test_a_host_that_grows_slower_is_not_held_against_what_was_measured_late():
     rng = np.random.default_rng(5)
-    early = [control(number - 40, *(RPS * np.exp(0.01 * rng.standard_normal(3)))) for number in range(20)]
+    early = [baseline(number - 40, *(RPS * np.exp(0.01 * rng.standard_normal(3)))) for number in range(20)]
     late = pairs_of(rng, 0.9, drift=0.0)
     slower = [
         replace(each, windows=tuple(replace(w, correct=round(0.9 * w.correct)) for w in each.windows))

@@ -25,10 +25,10 @@ def test_the_drift_of_the_host_cancels_out():
     assert [each.ratio for each in drifting] == pytest.approx([each.ratio for each in steady], abs=0.003)
 
 
-def test_the_control_has_the_ratio_one_without_doubt():
-    control = ResponseCurve.fit(cells_of(PEAK), PLACES).against(3)[3]
+def test_the_baseline_has_the_ratio_one_without_doubt():
+    baseline = ResponseCurve.fit(cells_of(PEAK), PLACES).against(3)[3]
 
-    assert (control.low, control.ratio, control.high) == (1, 1, 1)
+    assert (baseline.low, baseline.ratio, baseline.high) == (1, 1, 1)
 
 
 @pytest.mark.parametrize(

@@ -40,7 +40,7 @@ def test_every_fact_and_every_trial_changes_it(settings, storage):
     seen = [make_study_key(settings)]
     storage.remember(PRESET, "quick")
     seen.append(make_study_key(settings))
-    storage.begin(Opening(role=Role.CONTROL, config={}), distributions={}, session="one")
+    storage.begin(Opening(role=Role.BASELINE, config={}), distributions={}, session="one")
     seen.append(make_study_key(settings))
     storage.remember(VERDICT, "confirmed")
     seen.append(make_study_key(settings))

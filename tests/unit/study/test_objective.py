@@ -147,11 +147,11 @@ def test_a_bound_of_zero_is_broken_by_a_single_failure():
 
 
 def test_a_bound_by_what_the_default_has_allows_a_quarter_more_failures():
-    controls = [with_windows(window(997, failed=3)), with_windows(window(996, failed=4))]
+    baselines = [with_windows(window(997, failed=3)), with_windows(window(996, failed=4))]
     relative = Constraint(metric="failure_rate", limit=None)
 
-    assert relative.slack(with_windows(window(996, failed=4)), controls) < 0
-    assert relative.slack(with_windows(window(990, failed=10)), controls) == pytest.approx(
+    assert relative.slack(with_windows(window(996, failed=4)), baselines) < 0
+    assert relative.slack(with_windows(window(990, failed=10)), baselines) == pytest.approx(
         math.log10(0.01 / (1.25 * 0.0035))
     )
 
@@ -171,10 +171,10 @@ def test_a_bound_by_what_the_default_has_is_kept_until_that_is_known():
 
 
 def test_a_response_time_may_be_a_little_above_the_defaults():
-    relative, controls = Constraint(metric="latency_p99_ms", limit=None), [with_windows(window(p99_ms=20.0))]
+    relative, baselines = Constraint(metric="latency_p99_ms", limit=None), [with_windows(window(p99_ms=20.0))]
 
-    assert relative.slack(with_windows(window(p99_ms=20.9)), controls) < 0
-    assert relative.slack(with_windows(window(p99_ms=21.1)), controls) > 0
+    assert relative.slack(with_windows(window(p99_ms=20.9)), baselines) < 0
+    assert relative.slack(with_windows(window(p99_ms=21.1)), baselines) > 0
 
 
 def test_failures_are_counted_over_all_windows_of_a_trial():

@@ -69,7 +69,7 @@ def read_stored(url):
 
 def test_every_trial_is_read_back_as_it_was_written(storage, url):
     made = [
-        make(storage, opening=Opening(role=Role.CONTROL, config=DEFAULT, arm="default")),
+        make(storage, opening=Opening(role=Role.BASELINE, config=DEFAULT, arm="default")),
         make(storage),
         make(storage, state=State.PRUNED, failure=Failure(kind="pruned", reason="clearly worse")),
         make(storage, state=State.FAILED, failure=Failure(kind="crashed", reason="sägfault"), count=0),
@@ -97,7 +97,7 @@ def test_a_window_is_read_back_before_its_trial_has_ended(storage, url):
 
 def test_the_point_of_a_trial_is_kept_and_one_without_has_none(storage, url):
     point = SPACE.encode(SPACE.complete({"sendfile": False, "worker_connections": 5000}))
-    make(storage, opening=Opening(role=Role.CONTROL, config=DEFAULT))
+    make(storage, opening=Opening(role=Role.BASELINE, config=DEFAULT))
     make(storage, opening=Opening(role=Role.SEARCH, config=SPACE.decode(point), point=point))
 
     assert [stored.params for stored in read_stored(url)] == [{}, dict(point)]
@@ -149,7 +149,7 @@ def settle_one(storage, *, kept):
     trial = begin(storage)
     for window in windows(kept):
         trial = storage.keep_window(trial, window)
-    return storage.settle(trial, least_windows=2, constraints=FEW_FAILURES, controls=())
+    return storage.settle(trial, least_windows=2, constraints=FEW_FAILURES, baselines=())
 
 
 @pytest.mark.parametrize(("kept", "state"), [(0, State.INVALID), (1, State.INVALID), (2, State.COMPLETE)])
@@ -167,7 +167,7 @@ def test_a_window_that_the_environment_spoiled_does_not_make_a_cut_off_trial_who
     for window in (*windows(1), spoiled):
         trial = storage.keep_window(trial, window)
 
-    settled = storage.settle(trial, least_windows=2, constraints=FEW_FAILURES, controls=())
+    settled = storage.settle(trial, least_windows=2, constraints=FEW_FAILURES, baselines=())
 
     assert settled.state is State.INVALID
 
@@ -180,7 +180,7 @@ def test_a_trial_that_was_cut_off_while_it_ended_is_still_running(storage, url):
     end_without_state(storage, replace(trial, state=State.COMPLETE))
 
     assert storage.trials()[0].state is State.RUNNING
-    storage.settle(storage.trials()[0], least_windows=2, constraints=FEW_FAILURES, controls=())
+    storage.settle(storage.trials()[0], least_windows=2, constraints=FEW_FAILURES, baselines=())
     assert read_stored(url)[0].state is TrialState.COMPLETE
 
 
@@ -205,7 +205,7 @@ def test_a_trial_that_was_cut_off_is_settled_by_the_windows_that_it_has(url):
         trial = one.keep_window(trial, window)
     (seen,) = other.trials()
 
-    settled = other.settle(seen, least_windows=2, constraints=(), controls=())
+    settled = other.settle(seen, least_windows=2, constraints=(), baselines=())
 
     assert settled.state is State.COMPLETE
     assert len(settled.windows) == 2
@@ -301,7 +301,7 @@ def test_bounds_may_be_changed_while_only_the_default_was_measured(storage, url)
     bounded = {**DEFINITION, "constraints": "failure_rate <= 0.001"}
     relative = {**DEFINITION, "constraints": "failure_rate <= default"}
     storage.claim(FINGERPRINT, definition=bounded)
-    make(storage, opening=Opening(role=Role.CONTROL, config=DEFAULT, arm="default"))
+    make(storage, opening=Opening(role=Role.BASELINE, config=DEFAULT, arm="default"))
 
     open_storage(url, "study").claim(FINGERPRINT, definition=relative)
 

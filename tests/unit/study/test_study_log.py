@@ -21,7 +21,7 @@ def test_each_trial_and_the_error_that_ends_a_run_are_in_the_log(tmp_path):
 
     def run():
         storage = open_storage(settings.storage_url, settings.name)
-        opening = Opening(role=Role.CONTROL, config=space_of("sendfile").default())
+        opening = Opening(role=Role.BASELINE, config=space_of("sendfile").default())
         trial = storage.begin(opening, distributions={}, session="a")
         storage.end(trial, log_ratio=0.0, slacks={})
         raise TargetError("the target is gone")
@@ -30,7 +30,7 @@ def test_each_trial_and_the_error_that_ends_a_run_are_in_the_log(tmp_path):
         run()
 
     text = (settings.folder / "log").read_text()
-    assert "trial 0 begins: control" in text
+    assert "trial 0 begins: baseline" in text
     assert f"trial 0 ends: {State.RUNNING}" in text
     assert "the target is gone" in text
     assert "Traceback" in text

@@ -172,7 +172,7 @@ def _measure_doubted(experiment: Experiment, planned: Confirmation) -> None:
     winner = planned.config
     openings = [
         Opening(role=Role.REPEAT, config=winner, point=experiment.setup.space.encode(winner)),
-        Opening(role=Role.CONTROL, config=experiment.default, arm=DEFAULT_ARM),
+        Opening(role=Role.BASELINE, config=experiment.default, arm=DEFAULT_ARM),
     ]
     while (made := _count_since_pairs(experiment.own_trials())) < 2 * planned.pairs:
         known = _judge_feasibility(experiment)
@@ -191,11 +191,11 @@ def choose_bound(planned: Confirmation, trials: Sequence[Trial]) -> float:
 
 
 def _count_since_pairs(trials: Sequence[Trial]) -> int:
-    """Return how many repeats and controls were made since the last trial of a pair."""
+    """Return how many repeats and baseline trials were made since the last trial of a pair."""
     last = max(
         (index for index, trial in enumerate(trials) if trial.role is Role.CONFIRM), default=len(trials)
     )
-    return sum(trial.role in {Role.REPEAT, Role.CONTROL} for trial in trials[last:])
+    return sum(trial.role in {Role.REPEAT, Role.BASELINE} for trial in trials[last:])
 
 
 def _pairings(

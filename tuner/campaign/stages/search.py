@@ -1,9 +1,9 @@
-"""The search: configuration after configuration, with controls in between, until the budget is spent."""
+"""The search: configuration after configuration, with baselines in between, until the budget is spent."""
 
 import math
 from collections.abc import Sequence
 
-from tuner.campaign.controls import made_at_a_jump, measure_control
+from tuner.campaign.baselines import made_at_a_jump, measure_baseline
 from tuner.campaign.experiment import Experiment
 from tuner.campaign.lost_trials import LOST, STOPPED, is_cut_off
 from tuner.campaign.stages.promotion import find_promotion
@@ -11,7 +11,7 @@ from tuner.campaign.suggest import is_exhausted, left_to_gain, promising_entry, 
 from tuner.measure.trial import NO_JUDGES, Judges
 from tuner.ports import Config
 from tuner.records import Role, State, Window
-from tuner.statistics.noise import control_interval
+from tuner.statistics.noise import baseline_interval
 from tuner.statistics.pruning import gate_zero, should_prune
 from tuner.statistics.ranking import config_key
 from tuner.study.facts import EXPECTED_GAINS, IS_SEARCHED, PLANNED, SearchPlan
@@ -19,7 +19,7 @@ from tuner.study.storage import Opening
 
 
 def search(experiment: Experiment) -> None:
-    """Try configurations, with a control trial every few, until the budget is spent."""
+    """Try configurations, with a baseline trial every few, until the budget is spent."""
     storage, progress = experiment.storage, experiment.progress
     if storage.recall(IS_SEARCHED):
         return
@@ -35,15 +35,15 @@ def search(experiment: Experiment) -> None:
             _try(experiment, Role.SEARCH, lost[0])
         elif again:
             _try(experiment, Role.REPEAT, again.pop(0))
-            # A control right after each, to see which of them makes the machine change.
-            again = measure_control(experiment) or again
-        elif _is_control_due(experiment):
-            again = measure_control(experiment)
+            # A baseline trial right after each, to see which of them makes the machine change.
+            again = measure_baseline(experiment) or again
+        elif _is_baseline_due(experiment):
+            again = measure_baseline(experiment)
         else:
             try_next(experiment, expected)
     own = experiment.own_trials()
-    if not own or own[-1].role is not Role.CONTROL:
-        measure_control(experiment)
+    if not own or own[-1].role is not Role.BASELINE:
+        measure_baseline(experiment)
     storage.remember(IS_SEARCHED, value=True)
     left = left_to_gain(expected)
     if left is not None:
@@ -85,13 +85,13 @@ def _find_lost(experiment: Experiment) -> list[Config]:
     ]
 
 
-def _is_control_due(experiment: Experiment) -> bool:
-    interval = control_interval(
+def _is_baseline_due(experiment: Experiment) -> bool:
+    interval = baseline_interval(
         experiment.ranking().noise, experiment.schedule.mean_cost_s(), experiment.plan.windows[1]
     )
     since = 0
     for trial in reversed(experiment.own_trials()):
-        if trial.role is Role.CONTROL:
+        if trial.role is Role.BASELINE:
             break
         since += trial.state is not State.INVALID
     return since >= interval

@@ -57,7 +57,7 @@ def sweep(  # noqa: PLR0913 - given by name, and most are left out
 
     Raises:
         UsageError: there is no such parameter, or a value that is out of its range or that a rule forbids.
-        TargetError: the machine cannot run it, or the control failed twice in a row.
+        TargetError: the machine cannot run it, or the baseline failed twice in a row.
     """
     progress = progress or NullProgress()
     name = preset or settings.preset
@@ -83,7 +83,7 @@ def measure_sweep(
     """Measure blocks of all values until nothing is left to tell, or the time is over.
 
     Raises:
-        TargetError: the machine cannot run it, or the control failed twice in a row.
+        TargetError: the machine cannot run it, or the baseline failed twice in a row.
     """
     settings, arms, name = setup.settings, planned.arms, planned.parameter
 

@@ -5,7 +5,7 @@ from threading import Lock
 
 from tuner.campaign.progress import Leader, Progress
 from tuner.records import Role, Trial
-from tuner.statistics.control_level import Speedup
+from tuner.statistics.baseline_level import Speedup
 
 
 class Telling:
@@ -25,7 +25,7 @@ class Telling:
 
     def trial_begins(self, role: Role, label: str) -> None:
         """Tell what is being measured on the host."""
-        self._begins = role, f"{self._host}: {label or role.value}"
+        self._begins = role, f"{self._host}: {label or role.label}"
         with self._lock:
             self._progress.trial_begins(*self._begins)
 

@@ -32,7 +32,7 @@ from tuner.space import Space
 from tuner.statistics.arms.looks import LEAST_LOOK, judge_lasting, plan_looks
 from tuner.statistics.confirmation.paired_gain import Gain
 from tuner.statistics.confirmation.power import ASSURANCE, assurance
-from tuner.statistics.control_level import Speedup
+from tuner.statistics.baseline_level import Speedup
 from tuner.statistics.noise import Noise
 from tuner.statistics.ranking import DEFAULT_ARM, WINNER_ARM
 from tuner.study import Study

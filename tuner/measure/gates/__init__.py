@@ -8,13 +8,13 @@ from collections.abc import Callable
 
 from tuner.measure.gates import host as host_gates
 from tuner.measure.gates import load as load_gates
-from tuner.measure.gates.facts import HEALTHY, ControlFacts, Thresholds, WindowFacts
+from tuner.measure.gates.facts import HEALTHY, BaselineFacts, Thresholds, WindowFacts
 from tuner.measure.gates.retries import Noisy, RetryBudget
 from tuner.records import Verdict
 
 __all__ = [
     "HEALTHY",
-    "ControlFacts",
+    "BaselineFacts",
     "Noisy",
     "RetryBudget",
     "Thresholds",

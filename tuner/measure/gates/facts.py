@@ -43,7 +43,7 @@ class Thresholds:
     swap_ins_per_s: float = 50.0
     """Pages. One now and then is another program that wakes up."""
     major_faults_per_s: float = 20.0
-    """Of the server, above what the control has. Files that are read for the first time cause some."""
+    """Of the server, above what the baseline has. Files that are read for the first time cause some."""
     wrong_body_share: float = 0.005
     """Responses of a wrong length. Below it, they still count as errors."""
     errors_warning: float = 0.001
@@ -74,7 +74,7 @@ DEFAULTS = Thresholds()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ControlFacts:
+class BaselineFacts:
     """What the default showed on the same machine, to tell a configuration's fault from the machine's."""
 
     is_healthy: bool = True
@@ -83,7 +83,7 @@ class ControlFacts:
     """Pages that its server read from disk."""
 
 
-HEALTHY = ControlFacts()
+HEALTHY = BaselineFacts()
 """A default of which nothing bad is known."""
 
 
@@ -107,7 +107,7 @@ class WindowFacts:
     """Requests after which the load should have ended; None for a load that ends by time."""
     problems_in_row: int = 1
     """Windows in a row in which the generator failed or gave up, this one included, if it did."""
-    control: ControlFacts = HEALTHY
+    baseline: BaselineFacts = HEALTHY
     not_effective: tuple[str, ...] = ()
     """One sentence for each setting that is not, or no longer, in force as asked."""
     is_page_replaced: bool = False

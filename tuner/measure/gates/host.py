@@ -74,7 +74,7 @@ def memory(facts: WindowFacts) -> Verdict | None:
     kills = facts.counters.get("oom_kills", 0.0)
     full = facts.rate("pressure_memory_full_s")
     swapped = facts.rate("swap_ins")
-    faults = facts.rate("server_faults_major") - facts.control.major_faults_per_s
+    faults = facts.rate("server_faults_major") - facts.baseline.major_faults_per_s
     signs = (
         (kills > 0, f"the kernel killed {kills:.0f} processes for want of memory"),
         (full > limits.memory_full_share, f"everything waited for memory in {percent(full, 1)} of the time"),

@@ -28,7 +28,7 @@ def generator(facts: WindowFacts) -> Verdict | None:
     if problem is None and result is not None:
         return None
     said = (problem or "it gave no result").rstrip(".")
-    if facts.control.is_healthy and facts.problems_in_row >= facts.limits.problems_in_row:
+    if facts.baseline.is_healthy and facts.problems_in_row >= facts.limits.problems_in_row:
         return blamed(
             Gate.GENERATOR,
             f"the generator failed {facts.problems_in_row} times in a row, but not with the default: {said}; "

@@ -69,7 +69,7 @@ class Contest:
         return self.pairs.estimates.get((self.labels.index(over), self.labels.index(under)))
 
     def of_study(self, study: str) -> tuple[int, ...]:
-        """Return the entrants of a study, its control first."""
+        """Return the entrants of a study, its baseline first."""
         return tuple(index for index, each in enumerate(self.plan.entrants) if each.study == study)
 
     def changes(self, index: int) -> Mapping[str, tuple[Scalar, Scalar]]:
@@ -117,6 +117,6 @@ def _find_faults(
     for study in plan.studies:
         arms = {each.arm: each.config for each in plan.entrants if each.study == study}
         own = [trial for trial in trials if trial.arm in arms]
-        control, constraints = next(iter(arms.values())), settings[study].constraints
-        found |= {places[arm]: fault for arm, fault in find_faults(arms, control, own, constraints).items()}
+        baseline, constraints = next(iter(arms.values())), settings[study].constraints
+        found |= {places[arm]: fault for arm, fault in find_faults(arms, baseline, own, constraints).items()}
     return found

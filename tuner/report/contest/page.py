@@ -1,7 +1,7 @@
 """The page and the figure of a contest: one self-contained HTML document, light and dark."""
 
 from tuner.report.contest import Contest
-from tuner.report.contest.rows import entrant_columns, entrant_rows, pair_rows, say_to_control, to_control
+from tuner.report.contest.rows import entrant_columns, entrant_rows, pair_rows, say_to_baseline, to_baseline
 from tuner.report.contest.wording import (
     list_claims,
     list_remarks,
@@ -38,7 +38,7 @@ def render_figure(contest: Contest) -> str:
 
 def draw_ratios(contest: Contest) -> BarChart:
     """Draw the ratio of each entrant to the first one, with its interval."""
-    estimates = to_control(contest)
+    estimates = to_baseline(contest)
     axis = ratio_axis(end for each in estimates if each for end in (each.low, each.high))
     bars = (_draw_entrant(contest, index, estimate, axis) for index, estimate in enumerate(estimates))
     return BarChart(
@@ -53,7 +53,7 @@ def _draw_entrant(contest: Contest, index: int, estimate: Estimate | None, axis:
     leads = index in contest.leaders
     return Bar(
         label=contest.labels[index],
-        cells=(say_to_control(contest)[index], entrant_rows(contest)[index][0]),
+        cells=(say_to_baseline(contest)[index], entrant_rows(contest)[index][0]),
         tone="bad" if index in contest.faults else "good" if leads else "blue",
         symbol="diamond" if leads else "circle",
         low=axis.percent(estimate.low) if estimate else None,

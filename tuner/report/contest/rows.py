@@ -56,16 +56,16 @@ def _say_connect_time(found: ConnectTime | None) -> str:
     return f"{least.removesuffix(' ms')} / {mean.removesuffix(' ms')} / {most}"
 
 
-def to_control(contest: Contest) -> list[Estimate | None]:
+def to_baseline(contest: Contest) -> list[Estimate | None]:
     """Return the ratio of each entrant to the first one, whose own is 1."""
     same = Estimate(ratio=1.0, low=1.0, high=1.0)
     others = [contest.pairs.estimates.get((index, 0)) for index in range(1, len(contest.arms))]
     return [same if contest.arms[0].trials else None, *others]
 
 
-def say_to_control(contest: Contest) -> list[str]:
+def say_to_baseline(contest: Contest) -> list[str]:
     """Return the same as text; nothing where there was no measurement."""
-    ratios = [NOTHING if each is None else say_estimate(each) for each in to_control(contest)]
+    ratios = [NOTHING if each is None else say_estimate(each) for each in to_baseline(contest)]
     return [NOTHING if ratios[0] == NOTHING else "1×", *ratios[1:]]
 
 
@@ -82,7 +82,7 @@ def _say_pair(contest: Contest, over: int, under: int) -> str:
 
 def contest_markdown(contest: Contest) -> str:
     """Return a contest as Markdown: who leads, the table of entrants, what is claimed."""
-    ratios = say_to_control(contest)
+    ratios = say_to_baseline(contest)
     head = ("", f"of {contest.labels[0]}", *entrant_columns(contest))
     rows = [
         (label, ratio, *row)
@@ -99,7 +99,7 @@ def contest_markdown(contest: Contest) -> str:
 
 def contest_csv(contest: Contest) -> str:
     """Return a line for each entrant; ratios are those to the first one, whose own is 1."""
-    arms = zip(contest.labels, to_control(contest), contest.arms, strict=True)
+    arms = zip(contest.labels, to_baseline(contest), contest.arms, strict=True)
     more = {
         "cpu_us_per_request": contest.cpu_us,
         "leads": [index in contest.leaders for index in range(len(contest.arms))],
@@ -184,7 +184,7 @@ def _entrants(contest: Contest) -> Table:
 
 def draw_ratios(contest: Contest) -> DrawnRows:
     """Draw the ratios to the first entrant, with their intervals as text where there is room for it."""
-    estimates, whole = to_control(contest), say_to_control(contest)
+    estimates, whole = to_baseline(contest), say_to_baseline(contest)
     labels = ["", *(shorten(make_printable(label), LONGEST_LABEL) for label in contest.labels)]
     ratios = [say_ratio(each.ratio) if each else "" for each in estimates]
     symbols = [LEADS if index in contest.leaders else FOLLOWS for index in range(len(estimates))]

@@ -54,12 +54,12 @@ def _asked(contest: Contest) -> list[tuple[int, int]]:
     """Return the pairs that answer the question: between the best of the studies, and within each."""
     own: list[tuple[int, int]] = []
     for study in contest.plan.studies:
-        control, *others = contest.of_study(study)
-        own += [(each, control) for each in others]
+        baseline, *others = contest.of_study(study)
+        own += [(each, baseline) for each in others]
         if contest.plan.is_stepwise:
             own += [(each, each - 1) for each in others[1:]]
-    controls = [contest.of_study(study)[0] for study in contest.plan.studies]
-    return [*combinations(_finalists(contest), 2), *own, *combinations(controls, 2)]
+    baselines = [contest.of_study(study)[0] for study in contest.plan.studies]
+    return [*combinations(_finalists(contest), 2), *own, *combinations(baselines, 2)]
 
 
 def _finalists(contest: Contest) -> list[int]:
@@ -71,15 +71,15 @@ def _finalists(contest: Contest) -> list[int]:
 
 def _best_of(contest: Contest, study: str) -> int | None:
     """Return who stands for a study: its winner, or the best of its steps; None where all have faults."""
-    control, *others = contest.of_study(study)
+    baseline, *others = contest.of_study(study)
     estimates = contest.pairs.estimates
     ratios = {
-        each: estimates[each, control].ratio
+        each: estimates[each, baseline].ratio
         for each in others
-        if (each, control) in estimates and each not in contest.faults
+        if (each, baseline) in estimates and each not in contest.faults
     }
-    if control not in contest.faults and contest.arms[control].trials:
-        ratios[control] = 1.0
+    if baseline not in contest.faults and contest.arms[baseline].trials:
+        ratios[baseline] = 1.0
     if not contest.plan.is_stepwise and len(ratios) > 1:
         return others[-1]  # the winner that was confirmed stands for its study, whatever it gives today
     return max(ratios, key=lambda each: ratios[each], default=None)

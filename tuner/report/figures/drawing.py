@@ -12,10 +12,10 @@ from dataclasses import dataclass
 
 from tuner.records import Role
 from tuner.report.figures.axes import Axis, Label
-from tuner.statistics.control_level import Speedup
+from tuner.statistics.baseline_level import Speedup
 
 ROLES: Mapping[Role, tuple[str, str, str]] = {
-    Role.CONTROL: ("control (the default)", "grey", "square"),
+    Role.BASELINE: ("baseline (the default)", "grey", "square"),
     Role.SEARCH: ("search", "blue", "circle"),
     Role.REPEAT: ("repeat", "blue", "diamond"),
     Role.RACE: ("race", "amber", "triangle"),

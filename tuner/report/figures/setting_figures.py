@@ -157,7 +157,7 @@ def measured_trials(summary: Summary) -> list[Trial]:
 
 def side_of(summary: Summary, trial: Trial) -> str:
     """Return whose trial it is: the default's, the winner's or another's."""
-    if trial.role is Role.CONTROL or dict(trial.config) == dict(summary.default.config):
+    if trial.role is Role.BASELINE or dict(trial.config) == dict(summary.default.config):
         return "default"
     return "winner" if summary.is_winner(trial.config) else "other"
 

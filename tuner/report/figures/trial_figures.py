@@ -64,7 +64,7 @@ def draw_timeline(summary: Summary) -> Chart | None:
         series.append(Series(name="no measurement", tone="bad", symbol="cross", points=lost))
     return Chart(
         name="timeline", title="Every trial over time", height=TIMELINE_PX, series=tuple(series),
-        caption="Speedup relative to the level of the control at that time, with 95 % intervals; open "
+        caption="Speedup relative to the level of the baseline at that time, with 95 % intervals; open "
         "symbols were stopped early. Logarithmic axis; what is far slower stands at its lower edge.",
         x_labels=number_labels(x_axis, width_px=NARROW_PX), x_title="trial number",
         y_labels=ratio_labels(y_axis, length_px=TIMELINE_PX, is_upright=True), y_title="speedup",
@@ -91,7 +91,7 @@ def describe_trials(summary: Summary) -> dict[int, str]:
 
 def describe_trial(summary: Summary, trial: Trial) -> str:
     """Return number, role, speedup and changes of one trial, a line each."""
-    lines = [f"trial {trial.number}, {trial.role.value}, {trial.state.value}"]
+    lines = [f"trial {trial.number}, {trial.role.label}, {trial.state.value}"]
     if trial.number in summary.speedups:
         lines.append(say_speedup(summary.speedups[trial.number]))
     if trial.failure is not None:

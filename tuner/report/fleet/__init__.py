@@ -107,7 +107,7 @@ def _row(
     now = next((trial for trial in reversed(trials) if trial.number in running), None)
     return HostRow(
         host=host,
-        doing=f"{now.role} #{now.number}" if now else "",
+        doing=f"{now.role.label} #{now.number}" if now else "",
         since_s=max(0.0, now_s - now.started_s) if now else None,
         silent_s=silences.get(host),
         trials=len(ended),

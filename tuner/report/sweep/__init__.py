@@ -61,11 +61,11 @@ class Sweep:
 
     @property
     def estimates(self) -> tuple[Estimate | None, ...]:
-        """Return the ratio of each value to the control; None where there is no measurement."""
+        """Return the ratio of each value to the baseline; None where there is no measurement."""
         return tuple(each.estimate for each in self.sweeping.tried)
 
     @property
-    def control(self) -> Scalar:
+    def baseline(self) -> Scalar:
         """Return the value to which ratios are relative: what the parameter is without a sweep."""
         return self.plan.values[self.plan.control]
 
@@ -134,30 +134,30 @@ def name_best(sweep: Sweep) -> str:
     best = sweep.sweeping.best
     if best is None:
         return f"{sweep.parameter}: no value can be named best{_say_too_few(sweep)}"
-    value, control = sweep.show(sweep.values[best]), sweep.show(sweep.control)
+    value, baseline = sweep.show(sweep.values[best]), sweep.show(sweep.baseline)
     estimate = sweep.estimates[best]
     if best == sweep.plan.control or estimate is None:
         return f"{sweep.parameter} {value}, what it is at the {sweep.plan.at}, is as good as any"
     return (
-        f"{sweep.parameter} {value}: {say_estimate(estimate)} of {control}, what it is at the {sweep.plan.at}"
+        f"{sweep.parameter} {value}: {say_estimate(estimate)} of {baseline}, what it is at the {sweep.plan.at}"
     )
 
 
 def advise(sweep: Sweep) -> str:
     """Return what to do, in one sentence."""
-    name, control, best = sweep.parameter, sweep.show(sweep.control), sweep.sweeping.best
+    name, baseline, best = sweep.parameter, sweep.show(sweep.baseline), sweep.sweeping.best
     if best is None and (few := _say_too_few(sweep)):
-        return f"Keep {name} at {control}{few}. Run the sweep again with more minutes to resume it."
+        return f"Keep {name} at {baseline}{few}. Run the sweep again with more minutes to resume it."
     if best is None:
-        return f"Keep {name} at {control}: no value gave a measurement that may be used."
+        return f"Keep {name} at {baseline}: no value gave a measurement that may be used."
     value, estimate = sweep.show(sweep.values[best]), sweep.estimates[best]
     if best == sweep.plan.control or estimate is None:
-        return f"Keep {name} at {control}: no other value is shown to be better."
+        return f"Keep {name} at {baseline}: no other value is shown to be better."
     if estimate.low > 1:
         what = "goodput" if sweep.metric is Metric.GOODPUT else say_metric(sweep.metric)
-        return f"Set {name} to {value}: {say_estimate(estimate)} the {what} of {control}."
+        return f"Set {name} to {value}: {say_estimate(estimate)} the {what} of {baseline}."
     return (
-        f"Keep {name} at {control}: {value} looks best with {say_estimate(estimate)}, which is not proven "
+        f"Keep {name} at {baseline}: {value} looks best with {say_estimate(estimate)}, which is not proven "
         "to be more."
     )
 
@@ -230,7 +230,7 @@ def sweep_json(sweep: Sweep) -> dict[str, Any]:
         "at": sweep.plan.at,
         "metric": sweep.metric.value,
         "workload": sweep.workload,
-        "control": sweep.control,
+        "baseline": sweep.baseline,
         "values": [
             _value_json(sweep, each, arm) for each, arm in zip(sweep.sweeping.tried, sweep.arms, strict=True)
         ],

@@ -28,7 +28,7 @@ def list_rows(sweep: Sweep) -> list[tuple[str, ...]]:
     )
     ratios = [say_estimate(each) if each else NOTHING for each in sweep.estimates]
     return [
-        (sweep.parameter, f"of {sweep.show(sweep.control)}", *titles),
+        (sweep.parameter, f"of {sweep.show(sweep.baseline)}", *titles),
         *((value, ratio, *cells) for (value, *cells), ratio in zip(rows, ratios, strict=True)),
     ]
 

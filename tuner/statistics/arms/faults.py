@@ -12,17 +12,17 @@ MOST_FAILURES = 2
 
 
 def find_faults(
-    arms: Mapping[str, Config], control: Config, trials: Sequence[Trial], constraints: Sequence[Constraint]
+    arms: Mapping[str, Config], baseline: Config, trials: Sequence[Trial], constraints: Sequence[Constraint]
 ) -> Mapping[str, str]:
     """Return the arms that fail to start, or that break a constraint, with what was seen.
 
     Args:
         arms: name → configuration.
-        control: what a relative bound is relative to.
+        baseline: what a relative bound is relative to.
         trials: of these arms, finished or not.
         constraints: of the study.
     """
-    known = judge_feasibility(trials, constraints, control)
+    known = judge_feasibility(trials, constraints, baseline)
     found: dict[str, str] = {}
     for arm, config in arms.items():
         failure = find_failure(arm, trials)

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import numpy as np
 from scipy.special import nctdtr
 
-from tuner.statistics.control_level import Speedup
+from tuner.statistics.baseline_level import Speedup
 from tuner.statistics.noise import CONFIDENCE, MAX_PAIRS, MAX_WINDOWS, Noise, half_width, pair_sd, t_quantile
 
 ASSURANCE = 0.95

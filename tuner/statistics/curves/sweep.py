@@ -31,7 +31,7 @@ class Tried:
     index: int
     """Of the plan's values."""
     estimate: Estimate | None
-    """Ratio to the control; None where no trial gave a measurement."""
+    """Ratio to the baseline; None where no trial gave a measurement."""
     trials: int
     fault: str = ""
     """Why it may not be named best; empty when it may."""
@@ -74,7 +74,7 @@ def judge_sweep(
 ) -> Sweeping:
     """Judge all trials of a sweep.
 
-    A relative bound is one by what the control has.
+    A relative bound is one by what the baseline has.
 
     Args:
         plan: of the sweep.

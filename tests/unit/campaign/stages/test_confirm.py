@@ -29,4 +29,4 @@ def test_a_doubted_winner_is_measured_once_more_as_often_as_in_the_pairs(tmp_pat
     planned = campaign.storage.recall(CONFIRMATION)
     made = [trial.role for trial in campaign.trials[before:]]
     assert made[: 2 * planned.pairs] == [Role.CONFIRM] * 2 * planned.pairs
-    assert made[2 * planned.pairs :] == [Role.REPEAT, Role.CONTROL] * planned.pairs * is_extended
+    assert made[2 * planned.pairs :] == [Role.REPEAT, Role.BASELINE] * planned.pairs * is_extended

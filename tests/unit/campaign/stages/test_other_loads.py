@@ -150,13 +150,13 @@ def test_a_candidate_that_does_not_start_fails(settings):
 
 def test_trials_under_other_loads_never_enter_the_model(settings):
     campaign = campaign_on(settings, SimulatedHost(worth_in=lambda *_: -1.0))
-    before, controls = campaign.ranking(), campaign.controls()
+    before, baselines = campaign.ranking(), campaign.baselines()
 
     meet_other_loads(campaign, CANDIDATE)
 
     after = campaign.ranking()
     assert (after.noise, after.speedups, after.entries) == (before.noise, before.speedups, before.entries)
-    assert campaign.controls() == controls
+    assert campaign.baselines() == baselines
 
 
 def test_what_was_found_is_read_again_from_the_storage_and_not_measured_again(settings):

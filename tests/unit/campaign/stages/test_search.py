@@ -17,7 +17,7 @@ from tests.unit.simulation import (
     write_study,
 )
 from tuner.campaign.campaign import calibrate, run_campaign
-from tuner.campaign.controls import measure_control
+from tuner.campaign.baselines import measure_baseline
 from tuner.campaign.stages.search import try_next
 from tuner.campaign.suggest import is_exhausted, left_to_gain, observe
 from tuner.optimize.catalogue import DEFAULT_OPTIMIZER
@@ -151,8 +151,8 @@ def at_work(campaign, count):
     """Return the trials that so many other workers are at: one tries something, the others the default."""
     config = {**campaign.default, "multi_accept": not campaign.default["multi_accept"]}
     search = Trial(number=0, role=Role.SEARCH, config=config, state=State.RUNNING, started_s=0.0)
-    control = replace(search, role=Role.CONTROL, config=campaign.default, arm="default")
-    return [replace(control if index else search, host=f"host {index}") for index in range(count)]
+    baseline = replace(search, role=Role.BASELINE, config=campaign.default, arm="default")
+    return [replace(baseline if index else search, host=f"host {index}") for index in range(count)]
 
 
 @pytest.fixture
@@ -231,7 +231,7 @@ def test_a_worker_that_is_alone_or_decides_at_once_plans_nothing(begin_search, c
 def test_workers_that_decide_slowly_do_not_rank_all_trials_after_each(begin_search):
     campaign = begin_search(SlowClock(), others=20)
     for _ in range(6):
-        measure_control(campaign)
+        measure_baseline(campaign)
     try_next(campaign, [])
     known = campaign.ranking()
     try_next(campaign, [])

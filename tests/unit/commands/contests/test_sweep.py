@@ -66,7 +66,7 @@ def test_the_best_value_is_found_and_what_is_as_good_beside_it(settings):
 
     assert found.best in {1800, 2200}
     assert set(found.tolerated) == {1800, 2200}
-    assert found.control == 768
+    assert found.baseline == 768
     assert found.advice.startswith(f"Set {NAME} to {found.best}: 1.")
     by_value = dict(zip(found.values, found.estimates, strict=True))
     truth = math.exp(peaked({NAME: 4000}) - peaked({NAME: 768}))
@@ -156,7 +156,7 @@ def test_a_value_that_breaks_a_constraint_is_not_named_best(tmp_path, host):
     assert "failure_rate <= 0.001" in fault
 
 
-def test_a_control_that_fails_ends_the_sweep(settings, host):
+def test_a_baseline_that_fails_ends_the_sweep(settings, host):
     host.fault = lambda config: Failure(kind="not ready", reason="no port") if config[NAME] == 768 else None
 
     with pytest.raises(TargetError, match="the default failed twice in a row"):
@@ -169,8 +169,8 @@ def test_special_values_and_choices_are_swept_too(settings, host):
     found = module.sweep(settings, "open_file_cache")
     flags = module.sweep(settings, "sendfile")
 
-    assert found.control == 0
-    assert found.show(found.control) == "off"
+    assert found.baseline == 0
+    assert found.show(found.baseline) == "off"
     assert found.values[-1] == 0
     assert found.best != 0
     assert flags.values == (False, True)
@@ -211,7 +211,7 @@ def test_a_sweep_at_the_winner_leaves_its_other_settings_as_they_are(settings, h
 
     found = module.sweep(settings, NAME, around="winner", at="winner")
 
-    assert found.control == 2000
+    assert found.baseline == 2000
     assert {each.config["open_file_cache"] for each in openings(started)} == {2000}
     assert 768 in found.values
     assert max(found.values) == 8000

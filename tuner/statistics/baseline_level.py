@@ -1,4 +1,4 @@
-"""The control level: what the default would have given at any time, and speedups relative to it.
+"""The baseline level: what the default would have given at any time, and speedups relative to it.
 
 Absolute goodput of a shared host is worth little: identical systems were reported as up to 38 % apart
 (Abedi & Brecht, "Conducting repeatable experiments in highly variable cloud computing environments", ICPE
@@ -8,7 +8,7 @@ to its level at that time.
 The level is a random walk seen with noise (Harvey, "Forecasting, Structural Time Series Models and the
 Kalman Filter", 1989, section 2.3; Kalman 1960 for the filter, Rauch, Tung & Striebel 1965 for the smoother).
 
-Symbols: β `level` with variance P; c̄ mean log value of one control, with variance R = σ_b² + σ_w² / m; q
+Symbols: β `level` with variance P; c̄ mean log value of one baseline, with variance R = σ_b² + σ_w² / m; q
 `drift_per_s`; K gain of the filter, J that of the smoother; index s: smoothed, t+1|t: predicted.
 """
 
@@ -26,8 +26,8 @@ from tuner.records import Metric, Role, Trial, is_censored
 from tuner.statistics.noise import Noise, trial_variance
 
 ALARM_SD = 4.0
-"""A control farther than this from its prediction is measured again (measurement protocol; with normal noise
-one control in 16 000)."""
+"""A baseline farther than this from its prediction is measured again (measurement protocol; with normal noise
+one baseline trial in 16 000)."""
 UNSTABLE_SD = 0.10
 UNSTABLE_FACTOR = 3.0
 UNSTABLE_TRIALS = 3
@@ -36,7 +36,7 @@ CONFIDENCE = 0.95
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LevelEstimate:
-    """The level at one time, as known or as one control shows it."""
+    """The level at one time, as known or as one baseline trial shows it."""
 
     time_s: float
     level: float
@@ -65,13 +65,13 @@ class LevelEstimate:
         )
 
 
-def reference_logs(controls: Sequence[Trial]) -> list[tuple[Trial, float]]:
-    """Return the controls that tell the level, each with the log value that it stands for.
+def reference_logs(baselines: Sequence[Trial]) -> list[tuple[Trial, float]]:
+    """Return the baselines that tell the level, each with the log value that it stands for.
 
     One that has collapsed tells nothing of the host. Where all have, all stand for their median: how little
     gets through is chance, and the host is taken for as steady as can be.
     """
-    counted = [(trial, trial.log_value or 0.0) for trial in controls if trial.counts]
+    counted = [(trial, trial.log_value or 0.0) for trial in baselines if trial.counts]
     sound = [(trial, log) for trial, log in counted if not trial.has_collapsed]
     if sound or not counted:
         return sound
@@ -79,12 +79,12 @@ def reference_logs(controls: Sequence[Trial]) -> list[tuple[Trial, float]]:
     return [(trial, middle) for trial, _ in counted]
 
 
-def _observe(control: Trial, noise: Noise, log: float) -> LevelEstimate:
-    """Return the level that one control trial shows, in the middle of its windows."""
+def _observe(baseline: Trial, noise: Noise, log: float) -> LevelEstimate:
+    """Return the level that one baseline trial shows, in the middle of its windows."""
     return LevelEstimate(
-        time_s=middle_s(control),
+        time_s=middle_s(baseline),
         level=log,
-        variance=trial_variance(noise, len(control.valid_windows), control.steady),
+        variance=trial_variance(noise, len(baseline.valid_windows), baseline.steady),
     )
 
 
@@ -107,12 +107,12 @@ class Regime:
 
     first_s: float
     last_good_s: float
-    """Time of its last control that was where it was expected."""
+    """Time of its last baseline trial that was where it was expected."""
     filtered: tuple[LevelEstimate, ...]
     smoothed: tuple[LevelEstimate, ...] = field(repr=False)
 
     def at(self, time_s: float, drift_per_s: float) -> LevelEstimate:
-        """Return the level at any time: smoothed between controls, carried on outside of them."""
+        """Return the level at any time: smoothed between baseline trials, carried on outside of them."""
         later = next((i for i, each in enumerate(self.smoothed) if each.time_s >= time_s), None)
         if later is None:
             return self.filtered[-1].predict(time_s, drift_per_s)
@@ -126,7 +126,7 @@ class Regime:
 def _find_regimes(seen: Sequence[LevelEstimate], drift_per_s: float) -> tuple[Regime, ...]:
     """Filter the observations in order of time and begin anew at every confirmed jump.
 
-    A jump is confirmed when two controls in a row are far off on the same side. One that is alone stays,
+    A jump is confirmed when two baselines in a row are far off on the same side. One that is alone stays,
     with the variance that its distance shows: it is a fact about the host, though not about its level.
     """
     regimes = []
@@ -178,23 +178,23 @@ def _smooth(filtered: Sequence[LevelEstimate], drift_per_s: float, last_good_s: 
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ControlLevel:
+class BaselineLevel:
     """Level of the default's log goodput over time."""
 
     regimes: tuple[Regime, ...]
     noise: Noise
 
     @classmethod
-    def fit(cls, controls: Sequence[Trial], noise: Noise) -> "ControlLevel":
-        """Filter and smooth all control trials that count, in whatever order they come.
+    def fit(cls, baselines: Sequence[Trial], noise: Noise) -> "BaselineLevel":
+        """Filter and smooth all baseline trials that count, in whatever order they come.
 
         Raises:
             TargetError: none of them counts.
         """
-        seen = [_observe(trial, noise, log) for trial, log in reference_logs(controls)]
+        seen = [_observe(trial, noise, log) for trial, log in reference_logs(baselines)]
         if not seen:
             raise TargetError(
-                f"control level: none of {len(controls)} trials of the default gave a measurement. "
+                f"baseline level: none of {len(baselines)} trials of the default gave a measurement. "
                 "See why in the log of the last one."
             )
         return cls(
@@ -202,9 +202,9 @@ class ControlLevel:
         )
 
     def at(self, time_s: float) -> tuple[float, float]:
-        """Return level and variance at a time: smoothed in the past, predicted beyond the last control.
+        """Return level and variance at a time: smoothed in the past, predicted beyond the last baseline.
 
-        Between the last good control before a jump and the first after it, the level may be either:
+        Between the last good baseline trial before a jump and the first after it, the level may be either:
         the mean of both, with half their distance as further standard deviation.
         """
         drift = self.noise.drift_per_s
@@ -217,22 +217,22 @@ class ControlLevel:
         half = (then.level - now.level) / 2
         return now.level + half, (now.variance + then.variance) / 2 + half**2
 
-    def alarm(self, control: Trial) -> bool:
-        """Return whether a new control, not among the fitted, is more than 4·√(P+R) from its prediction."""
-        seen = _observe(control, self.noise, control.log_value or 0.0)
+    def alarm(self, baseline: Trial) -> bool:
+        """Return whether a new baseline, not among the fitted, is more than 4·√(P+R) from its prediction."""
+        seen = _observe(baseline, self.noise, baseline.log_value or 0.0)
         level, variance = self.at(seen.time_s)
         return _is_far(seen, LevelEstimate(time_s=seen.time_s, level=level, variance=variance))
 
     @property
     def jumps(self) -> tuple[tuple[float, float], ...]:
-        """Confirmed jumps: time of the last good control before and of the first one after."""
+        """Confirmed jumps: time of the last good baseline trial before and of the first one after."""
         pairs = zip(self.regimes, self.regimes[1:], strict=False)
         return tuple((before.last_good_s, after.first_s) for before, after in pairs)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Speedup:
-    """Goodput relative to the control level at that time, as a log ratio with its variance."""
+    """Goodput relative to the baseline level at that time, as a log ratio with its variance."""
 
     log_ratio: float
     variance: float
@@ -249,18 +249,18 @@ class Speedup:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostLevels:
-    """The control level of each host of a study; what one host gives says nothing of another's."""
+    """The baseline level of each host of a study; what one host gives says nothing of another's."""
 
-    by_host: Mapping[str, ControlLevel]
+    by_host: Mapping[str, BaselineLevel]
 
     @classmethod
-    def fit(cls, controls: Sequence[Trial], noise: Noise) -> "HostLevels":
-        """Fit each host by its own controls; one without any that counts has no level."""
+    def fit(cls, baselines: Sequence[Trial], noise: Noise) -> "HostLevels":
+        """Fit each host by its own baselines; one without any that counts has no level."""
         groups: dict[str, list[Trial]] = {}
-        for trial in controls:
+        for trial in baselines:
             if trial.counts:
                 groups.setdefault(trial.host, []).append(trial)
-        return cls(by_host={host: ControlLevel.fit(group, noise) for host, group in groups.items()})
+        return cls(by_host={host: BaselineLevel.fit(group, noise) for host, group in groups.items()})
 
     def knows(self, trial: Trial) -> bool:
         """Return whether the default was measured on the host of a trial."""
@@ -272,13 +272,13 @@ class HostLevels:
 
 
 def speedups(trials: Sequence[Trial], noise: Noise) -> dict[int, Speedup]:
-    """Return the speedup of every trial that counts, by its number; nothing before the first control.
+    """Return the speedup of every trial that counts, by its number; nothing before the first baseline trial.
 
-    Every new control revises the past: the level is smoothed over all of them, anew after confirmed jumps.
+    Every new baseline revises the past: the level is smoothed over all of them, anew after confirmed jumps.
     The variance holds σ_b², σ_w²/n and the level's own; of a trial that was not steady, or whose goodput is
     only a lower bound, four times the first two.
     """
-    fitted = HostLevels.fit([trial for trial in trials if trial.role is Role.CONTROL], noise)
+    fitted = HostLevels.fit([trial for trial in trials if trial.role is Role.BASELINE], noise)
     found = {}
     for trial in trials:
         log = trial.log_value

@@ -7,7 +7,7 @@ import pytest
 from tests.unit.statistics.made_trials import BASE, make_trial
 from tuner.errors import TargetError
 from tuner.records import Role, State
-from tuner.statistics.control_level import ControlLevel, Speedup, combine, is_unstable, speedups
+from tuner.statistics.baseline_level import BaselineLevel, Speedup, combine, is_unstable, speedups
 from tuner.statistics.noise import Noise
 
 QUIET = replace(Noise.PRIOR, sigma_window=0.02, sigma_trial=0.01, drift_per_s=1e-7)
@@ -19,12 +19,12 @@ def above_base(level, time_s):
     return log - BASE, variance
 
 
-def controls_at(levels, every_s=60.0):
+def baselines_at(levels, every_s=60.0):
     return [make_trial([level] * 2, number=n, at_s=n * every_s) for n, level in enumerate(levels)]
 
 
-def test_without_drift_the_level_is_the_mean_of_the_controls_everywhere():
-    level = ControlLevel.fit(controls_at([0.0, 0.02, 0.01, 0.03]), STILL)
+def test_without_drift_the_level_is_the_mean_of_the_baselines_everywhere():
+    level = BaselineLevel.fit(baselines_at([0.0, 0.02, 0.01, 0.03]), STILL)
     own = 0.01**2 + 0.02**2 / 2
 
     for time_s in (-100.0, 0.0, 75.0, 180.0, 1e6):
@@ -45,7 +45,7 @@ def test_the_smoothed_level_agrees_with_the_weighted_least_squares_of_the_same_m
     gain = walk(asked, times) @ np.linalg.inv(walk(times, times) + own * np.eye(4))
     variance = np.diag(walk(asked, asked) - gain @ walk(times, asked))
 
-    level = ControlLevel.fit(trials, noise)
+    level = BaselineLevel.fit(trials, noise)
 
     for index, time_s in enumerate(asked):
         assert above_base(level, time_s) == pytest.approx(
@@ -53,8 +53,8 @@ def test_the_smoothed_level_agrees_with_the_weighted_least_squares_of_the_same_m
         )
 
 
-def test_the_level_is_less_certain_between_controls_and_after_the_last():
-    level = ControlLevel.fit(controls_at([0.0, 0.0, 0.0]), replace(QUIET, drift_per_s=1e-5))
+def test_the_level_is_less_certain_between_baselines_and_after_the_last():
+    level = BaselineLevel.fit(baselines_at([0.0, 0.0, 0.0]), replace(QUIET, drift_per_s=1e-5))
 
     assert (
         above_base(level, 60.0)[1]
@@ -64,51 +64,51 @@ def test_the_level_is_less_certain_between_controls_and_after_the_last():
     )
 
 
-def test_the_order_in_which_controls_are_given_does_not_matter():
-    controls = controls_at([0.0, 0.02, 0.01])
+def test_the_order_in_which_baselines_are_given_does_not_matter():
+    baselines = baselines_at([0.0, 0.02, 0.01])
 
-    assert ControlLevel.fit(controls[::-1], QUIET) == ControlLevel.fit(controls, QUIET)
+    assert BaselineLevel.fit(baselines[::-1], QUIET) == BaselineLevel.fit(baselines, QUIET)
 
 
-def test_no_level_can_be_had_without_a_control_that_counts():
+def test_no_level_can_be_had_without_a_baseline_that_counts():
     with pytest.raises(TargetError, match="none of 1 trials of the default gave a measurement"):
-        ControlLevel.fit([make_trial(0.0, state=State.FAILED)], QUIET)
+        BaselineLevel.fit([make_trial(0.0, state=State.FAILED)], QUIET)
 
 
-def test_a_control_far_from_its_prediction_raises_the_alarm_and_a_near_one_does_not():
-    level = ControlLevel.fit(controls_at([0.0, 0.01, 0.0]), QUIET)
+def test_a_baseline_far_from_its_prediction_raises_the_alarm_and_a_near_one_does_not():
+    level = BaselineLevel.fit(baselines_at([0.0, 0.01, 0.0]), QUIET)
 
     assert level.alarm(make_trial([-0.2, -0.2], at_s=180))
     assert not level.alarm(make_trial([-0.04, -0.04], at_s=180))
 
 
-def test_one_odd_control_is_no_jump_and_hardly_moves_the_level():
-    level = ControlLevel.fit(controls_at([0.0, 0.0, -0.5, 0.0, 0.0]), QUIET)
+def test_one_odd_baseline_is_no_jump_and_hardly_moves_the_level():
+    level = BaselineLevel.fit(baselines_at([0.0, 0.0, -0.5, 0.0, 0.0]), QUIET)
 
     assert level.jumps == ()
     assert abs(above_base(level, 120.0)[0]) < 0.01
 
 
-def test_two_odd_controls_in_a_row_are_a_jump_and_the_level_begins_anew():
-    level = ControlLevel.fit(controls_at([0.0, 0.01, 0.0, -0.3, -0.31, -0.3]), QUIET)
+def test_two_odd_baselines_in_a_row_are_a_jump_and_the_level_begins_anew():
+    level = BaselineLevel.fit(baselines_at([0.0, 0.01, 0.0, -0.3, -0.31, -0.3]), QUIET)
 
     assert level.jumps == ((120.0, 180.0),)
     assert above_base(level, 60.0)[0] == pytest.approx(0.003, abs=0.005)
     assert above_base(level, 300.0)[0] == pytest.approx(-0.303, abs=0.005)
 
 
-def test_two_odd_controls_on_opposite_sides_are_no_jump():
-    assert ControlLevel.fit(controls_at([0.0, 0.0, 0.4, -0.4, 0.0]), QUIET).jumps == ()
+def test_two_odd_baselines_on_opposite_sides_are_no_jump():
+    assert BaselineLevel.fit(baselines_at([0.0, 0.0, 0.4, -0.4, 0.0]), QUIET).jumps == ()
 
 
 def test_a_host_that_jumps_back_has_two_jumps():
-    level = ControlLevel.fit(controls_at([0.0, 0.0, 0.5, 0.5, 0.0, 0.0]), QUIET)
+    level = BaselineLevel.fit(baselines_at([0.0, 0.0, 0.5, 0.5, 0.0, 0.0]), QUIET)
 
     assert level.jumps == ((60.0, 120.0), (180.0, 240.0))
 
 
-def test_between_the_controls_around_a_jump_the_level_may_be_either():
-    fitted = ControlLevel.fit(controls_at([0.0, 0.0, -0.4, -0.4]), QUIET)
+def test_between_the_baselines_around_a_jump_the_level_may_be_either():
+    fitted = BaselineLevel.fit(baselines_at([0.0, 0.0, -0.4, -0.4]), QUIET)
     level, variance = above_base(fitted, 90.0)
 
     assert level == pytest.approx(-0.2, abs=0.01)
@@ -116,15 +116,15 @@ def test_between_the_controls_around_a_jump_the_level_may_be_either():
 
 
 def test_a_speedup_is_relative_to_the_level_at_its_time():
-    controls = [
-        *controls_at([0.0, 0.0, 0.0]),
+    baselines = [
+        *baselines_at([0.0, 0.0, 0.0]),
         make_trial([-0.3] * 2, number=10, at_s=240),
         make_trial([-0.3] * 2, number=11, at_s=300),
     ]
     early = make_trial([0.1, 0.1], number=20, at_s=90, role=Role.SEARCH)
     late = make_trial([-0.2, -0.2], number=21, at_s=270, role=Role.SEARCH)
 
-    found = speedups([*controls, early, late], QUIET)
+    found = speedups([*baselines, early, late], QUIET)
 
     assert found[20].log_ratio == pytest.approx(0.1, abs=1e-3)
     assert found[21].log_ratio == pytest.approx(0.1, abs=1e-3)
@@ -133,23 +133,23 @@ def test_a_speedup_is_relative_to_the_level_at_its_time():
 
 def test_a_trial_that_never_became_steady_is_told_with_more_variance():
     trials = [make_trial([0.1] * 2, number=n + 5, at_s=30, role=Role.SEARCH, steady=n == 0) for n in range(2)]
-    found = speedups([*controls_at([0.0, 0.0]), *trials], STILL)
+    found = speedups([*baselines_at([0.0, 0.0]), *trials], STILL)
 
     assert found[6].variance - found[5].variance == pytest.approx(3 * (0.01**2 + 0.02**2 / 2))
 
 
-def test_only_trials_that_count_have_a_speedup_and_none_has_one_without_a_control():
+def test_only_trials_that_count_have_a_speedup_and_none_has_one_without_a_baseline():
     failed = make_trial([0.1], number=5, role=Role.SEARCH, state=State.FAILED)
 
-    assert 5 not in speedups([*controls_at([0.0]), failed], QUIET)
+    assert 5 not in speedups([*baselines_at([0.0]), failed], QUIET)
     assert speedups([replace(failed, state=State.COMPLETE)], QUIET) == {}
 
 
-def test_a_new_control_revises_the_speedups_of_the_past():
+def test_a_new_baseline_revises_the_speedups_of_the_past():
     candidate = make_trial([0.1, 0.1], number=9, at_s=90, role=Role.SEARCH)
     drifting = replace(QUIET, drift_per_s=1e-4)
-    before = speedups([*controls_at([0.0, 0.0]), candidate], drifting)[9]
-    after = speedups([*controls_at([0.0, 0.0, 0.08]), candidate], drifting)[9]
+    before = speedups([*baselines_at([0.0, 0.0]), candidate], drifting)[9]
+    after = speedups([*baselines_at([0.0, 0.0, 0.08]), candidate], drifting)[9]
 
     assert after.log_ratio < before.log_ratio - 0.02
     assert after.variance < before.variance

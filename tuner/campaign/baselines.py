@@ -1,4 +1,4 @@
-"""Control trials: the default measured again and again, and what its failures and jumps lead to."""
+"""Baseline trials: the default measured again and again, and what its failures and jumps lead to."""
 
 from collections.abc import Sequence
 
@@ -6,20 +6,20 @@ from tuner.campaign.experiment import Experiment
 from tuner.errors import TargetError, UsageError
 from tuner.ports import Config
 from tuner.records import Gate, Role, Trial, State
-from tuner.statistics.control_level import ControlLevel
+from tuner.statistics.baseline_level import BaselineLevel
 from tuner.statistics.feasibility import LEAST_RULING, RULED_OUT, judge_feasibility
 from tuner.statistics.jumps import requeue
-from tuner.statistics.ranking import DEFAULT_ARM, as_controls
+from tuner.statistics.ranking import DEFAULT_ARM, as_baselines
 from tuner.study.objective import RELATIVE, SERVER_CPU, UNLIKE_DEFAULT, unmeasured
 from tuner.study.storage import Opening
 
 MAX_FAILED = 3
 LEAST_BEFORE = 2
-"""Controls from which a next one can be far away."""
+"""Baseline trials from which a next one can be far away."""
 
 
-def measure_control(experiment: Experiment) -> list[Config]:
-    """Measure the default; a control far off is measured again at once.
+def measure_baseline(experiment: Experiment) -> list[Config]:
+    """Measure the default; a baseline trial far off is measured again at once.
 
     Returns the configurations that have to be measured again because the machine has changed since.
 
@@ -27,19 +27,19 @@ def measure_control(experiment: Experiment) -> list[Config]:
         TargetError: the default failed too often in a row.
         UsageError: a constraint or a cost is not measured, or the default itself breaks a constraint.
     """
-    opening = Opening(role=Role.CONTROL, config=experiment.default, arm=DEFAULT_ARM)
-    control = experiment.make(opening)
-    if not control.counts:
-        _refuse_failing_default(experiment.own_trials(), control)
+    opening = Opening(role=Role.BASELINE, config=experiment.default, arm=DEFAULT_ARM)
+    baseline = experiment.make(opening)
+    if not baseline.counts:
+        _refuse_failing_default(experiment.own_trials(), baseline)
         return []
-    _refuse_unmeasured(experiment, control)
+    _refuse_unmeasured(experiment, baseline)
     _refuse_infeasible_default(experiment)
-    earlier = [each for each in experiment.controls() if each.number != control.number]
-    if len(earlier) < LEAST_BEFORE or control.has_collapsed:
+    earlier = [each for each in experiment.baselines() if each.number != baseline.number]
+    if len(earlier) < LEAST_BEFORE or baseline.has_collapsed:
         return []
-    if not ControlLevel.fit(earlier, experiment.ranking().noise).alarm(control):
+    if not BaselineLevel.fit(earlier, experiment.ranking().noise).alarm(baseline):
         return []
-    experiment.progress.note("the control is far from where it was; measuring it again")
+    experiment.progress.note("the baseline is far from where it was; measuring it again")
     experiment.make(opening)
     again = made_at_a_jump(experiment)
     if again:
@@ -48,48 +48,48 @@ def measure_control(experiment: Experiment) -> list[Config]:
 
 
 def made_at_a_jump(experiment: Experiment) -> list[Config]:
-    """Return the configurations that were measured between two controls around a jump."""
-    numbers = requeue(as_controls(experiment.own_trials()), experiment.ranking().noise)
+    """Return the configurations that were measured between two baseline trials around a jump."""
+    numbers = requeue(as_baselines(experiment.own_trials()), experiment.ranking().noise)
     return [trial.config for trial in experiment.trials if trial.number in numbers]
 
 
-def _refuse_failing_default(trials: list[Trial], control: Trial) -> None:
+def _refuse_failing_default(trials: list[Trial], baseline: Trial) -> None:
     """Tolerate one or two failures; then the target is at fault."""
-    last = [trial for trial in trials if trial.role is Role.CONTROL][-MAX_FAILED:]
+    last = [trial for trial in trials if trial.role is Role.BASELINE][-MAX_FAILED:]
     if len(last) == MAX_FAILED and all(_has_failed(trial) for trial in last):
-        reason = control.failure.reason if control.failure else "unknown"
+        reason = baseline.failure.reason if baseline.failure else "unknown"
         raise TargetError(f"target: the default configuration failed {MAX_FAILED} times in a row. {reason}")
 
 
-def _has_failed(control: Trial) -> bool:
-    """Return whether a control failed, or its generator in every window: that is not the host's noise."""
-    windows = [{verdict.gate for verdict in window.verdicts} for window in control.windows]
-    return control.state is State.FAILED or (
-        control.state is State.INVALID and bool(windows) and all(Gate.GENERATOR in gates for gates in windows)
+def _has_failed(baseline: Trial) -> bool:
+    """Return whether a baseline failed, or its generator in every window: that is not the host's noise."""
+    windows = [{verdict.gate for verdict in window.verdicts} for window in baseline.windows]
+    return baseline.state is State.FAILED or (
+        baseline.state is State.INVALID and bool(windows) and all(Gate.GENERATOR in gates for gates in windows)
     )
 
 
-def _refuse_unmeasured(experiment: Experiment, control: Trial) -> None:
+def _refuse_unmeasured(experiment: Experiment, baseline: Trial) -> None:
     """Raise UsageError for a bound that cannot be checked: it would count as kept."""
     settings = experiment.setup.settings
-    unknown = unmeasured(control, settings.constraints, settings.objective)
-    if unknown and not any(window.correct for window in control.valid_windows):
-        failed = sum(window.failures.total for window in control.valid_windows)
+    unknown = unmeasured(baseline, settings.constraints, settings.objective)
+    if unknown and not any(window.correct for window in baseline.valid_windows):
+        failed = sum(window.failures.total for window in baseline.valid_windows)
         raise UsageError(
             f"{settings.path}: {' and '.join(unknown)} cannot be told: all {failed:,} requests of the "
             "default failed. Look into the server's log, or send less load."
         )
     if unknown:
-        unseen = _say_unseen(experiment, control, unknown)
+        unseen = _say_unseen(experiment, baseline, unknown)
         raise UsageError(
             f"{settings.path}: {' and '.join(unknown)} cannot be told: {unseen}. Leave it out, or take a "
             "generator that reports it."
         )
 
 
-def _say_unseen(experiment: Experiment, control: Trial, unknown: Sequence[str]) -> str:
-    """Return what was looked for in a control and is not there."""
-    windows = control.valid_windows
+def _say_unseen(experiment: Experiment, baseline: Trial, unknown: Sequence[str]) -> str:
+    """Return what was looked for in a baseline trial and is not there."""
+    windows = baseline.valid_windows
     answered = sum(window.correct for window in windows)
     missing = []
     if any("latency" in each for each in unknown) and all(window.latency is None for window in windows):
@@ -105,13 +105,13 @@ def _say_unseen(experiment: Experiment, control: Trial, unknown: Sequence[str]) 
 def _refuse_infeasible_default(experiment: Experiment) -> None:
     """Raise UsageError when the default breaks a bound by itself, before anything is searched under it."""
     settings = experiment.setup.settings
-    if any(trial.role is not Role.CONTROL for trial in experiment.trials):
+    if any(trial.role is not Role.BASELINE for trial in experiment.trials):
         return
     known = judge_feasibility(experiment.trials, settings.constraints, experiment.default)
     if not known.is_ruled_out(experiment.default):
         return
     sought = known.assess_sought(experiment.default)
-    if known.default_fails and len(experiment.controls()) == LEAST_RULING:
+    if known.default_fails and len(experiment.baselines()) == LEAST_RULING:
         for each in sought:
             experiment.progress.note(f"the default {each.finding}; sought is what keeps {each.constraint}")
     bounded = (

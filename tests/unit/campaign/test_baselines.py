@@ -48,7 +48,7 @@ def test_a_default_that_breaks_the_bound_ends_the_study_before_anything_is_searc
     assert said.startswith(f"{tmp_path}/simulated.yaml: constraints: the default itself fails 0.29 % [")
     assert "of its requests, above the bound of failure_rate <= 0.001. " in said
     assert "Write `failure_rate <= default`" in said
-    assert [trial.role for trial in campaign.trials] == [Role.CONTROL] * 2
+    assert [trial.role for trial in campaign.trials] == [Role.BASELINE] * 2
 
 
 def test_with_the_bound_that_the_error_names_the_same_study_goes_on_and_ends_improved(tmp_path):
