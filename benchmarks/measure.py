@@ -71,7 +71,7 @@ def confirmed(host: SimulatedHost, effect: float, *, pairs: int, windows: int, l
 
 
 def measure_false_claims(hosts: int) -> Iterator[Figure]:
-    """Confirm the default against itself."""
+    """Run A/A tests: the default against itself."""
     for pairs, looks in ((6, 1), (6, 2), (10, 2)):
         claims = 0
         for seed in range(hosts):

@@ -1,4 +1,4 @@
-"""How far measurements on this very machine can be trusted: the default against itself, a busy neighbour.
+"""How far measurements on this very machine can be trusted: A/A tests, a busy neighbour.
 
 Needs a machine on which nothing else runs, and about 35 minutes.
 """
@@ -76,7 +76,7 @@ def confirm_itself(settings: Study) -> tuple[Gain, Sequence[Trial]]:
 
 
 def measure_real_claims(times: int) -> Iterator[Figure]:
-    """Confirm the default against itself on this machine, and count what the gates found."""
+    """Run A/A tests on this machine, and count what the gates found."""
     claims = held = 0
     windows: list[Window] = []
     with tempfile.TemporaryDirectory(prefix="tuner-bench-") as folder:
@@ -86,7 +86,7 @@ def measure_real_claims(times: int) -> Iterator[Figure]:
             held += gain.low <= 1 <= gain.high
             windows += [window for trial in trials for window in trial.windows]
             print(
-                f"        default against itself: {gain.ratio:.3f}× [{gain.low:.3f}, {gain.high:.3f}], "
+                f"        A/A test: {gain.ratio:.3f}× [{gain.low:.3f}, {gain.high:.3f}], "
                 f"{gain.pairs} pairs, {gain.verdict}",
                 flush=True,
             )

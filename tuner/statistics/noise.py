@@ -42,7 +42,7 @@ MAX_WINDOWS = 6
 MAX_PAIRS = 40
 BASELINE_INTERVALS = ((0.1, 8), (0.5, 6))
 LEAST_BASELINE_INTERVAL = 4
-"""Up to which ratio of drift to noise how many trials lie between baselines; beyond, the least. Where baselines
+"""Up to which ratio of drift to noise how many trials lie between baselines; beyond, the least. Where they
 alone track the drift, half as many trials between them are best (variance × cost of optimally weighted
 baselines under a random walk: three is within 17 % of the best for ratios of 0.05 to 4); beside a model of
 all trials the candidates track it as well."""

@@ -139,7 +139,8 @@ def name_best(sweep: Sweep) -> str:
     if best == sweep.plan.control or estimate is None:
         return f"{sweep.parameter} {value}, what it is at the {sweep.plan.at}, is as good as any"
     return (
-        f"{sweep.parameter} {value}: {say_estimate(estimate)} of {baseline}, what it is at the {sweep.plan.at}"
+        f"{sweep.parameter} {value}: {say_estimate(estimate)} of {baseline}, "
+        f"what it is at the {sweep.plan.at}"
     )
 
 
