@@ -80,7 +80,7 @@ class Played:
     chosen: float | None
     """True worth of what was confirmed, claimed or not."""
     finalist: float | None
-    """True worth of what went into the simplification."""
+    """True worth of what went into the ablation."""
     best: float
     """About the most that there is."""
     lines: int

@@ -257,7 +257,7 @@ def _with_pairs(played: Sequence[Played]) -> list[Played]:
 
 
 def _kept(played: Sequence[Played]) -> float:
-    """Return the share of the finalists' true gain that is left after the simplification, over all claims."""
+    """Return the share of the finalists' true gain that is left after the ablation, over all claims."""
     both = [each for each in _claims(played) if each.finalist is not None]
     whole = sum(each.finalist or 0.0 for each in both)
     return sum(each.gain for each in both) / whole if whole else 1.0

@@ -144,5 +144,5 @@ def control(settings: Study, work_there: Work, plan: Plan) -> None:
 if __name__ == "__main__":
     control(
         load_study(Path(sys.argv[1])), Simulated(float(sys.argv[2])),
-        replace(SMALL_PLAN, race_s=10, simplify_s=10),
+        replace(SMALL_PLAN, race_s=10, ablation_s=10),
     )  # fmt: skip

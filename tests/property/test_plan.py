@@ -13,7 +13,7 @@ def longest_stages_s(plan: Plan, cost_s: float) -> float:
     """Seconds of everything but the search, when a trial takes so long."""
     confirm_s = plan.confirm_s or 2 * plan.pairs * cost_s
     rate_s = 2 * plan.rate_pairs * (cost_s + plan.rate_window_s)
-    later_s = plan.race_s + plan.simplify_s + plan.other_loads_s
+    later_s = plan.race_s + plan.ablation_s + plan.other_loads_s
     return plan.calibration_trials * cost_s + later_s + confirm_s + rate_s
 
 
@@ -27,7 +27,7 @@ def test_any_budget_gives_a_plan_that_can_be_carried_out(plan, minutes, trials):
     assert LEAST_PAIRS <= fitted.pairs <= max(LEAST_PAIRS, plan.pairs)
     assert fitted.pairs <= fitted.extend_to <= plan.extend_to
     assert 0 <= fitted.race_s <= plan.race_s
-    assert 0 <= fitted.simplify_s <= plan.simplify_s
+    assert 0 <= fitted.ablation_s <= plan.ablation_s
     assert 0 <= fitted.confirm_s <= plan.confirm_s
     assert 1 <= fitted.windows[0] <= fitted.windows[1]
     assert fitted.windows in {plan.windows, (plan.windows[0], plan.windows[0])}
@@ -52,7 +52,7 @@ def test_response_times_are_compared_in_enough_pairs_or_not_at_all(plan, minutes
 def test_more_minutes_never_give_less_of_any_stage(plan, first, second):
     less, more = (plan.fit(minutes=minutes, trials=None) for minutes in sorted((first, second)))
 
-    for name in ("calibration_trials", "race_s", "simplify_s", "pairs", "extend_to", "confirm_s",
+    for name in ("calibration_trials", "race_s", "ablation_s", "pairs", "extend_to", "confirm_s",
                  "rate_pairs", "other_loads_s", "factorial"):  # fmt: skip
         assert getattr(less, name) <= getattr(more, name)
 

@@ -51,7 +51,7 @@ seed: %d
 """
 SMALL_PLAN = Plan(
     minutes=60, trials=10, window_s=1, warmup_s=1, warmup_max_s=2, windows=(1, 2),
-    calibration_trials=3, race_s=30, simplify_s=30, pairs=4, extend_to=4,
+    calibration_trials=3, race_s=30, ablation_s=30, pairs=4, extend_to=4,
 )  # fmt: skip
 
 

@@ -1,1 +1,1 @@
-"""The stages of a study: calibrate, search, race, simplify, confirm."""
+"""The stages of a study: calibrate, search, race, ablation, confirm."""

@@ -1,4 +1,4 @@
-"""The campaign: calibrate → search → race → simplify → robustness checks → confirm → effects.
+"""The campaign: calibrate → search → race → ablation → robustness checks → confirm → effects.
 
 Every stage asks the storage what is there already and does only what is missing, so that an interrupted
 study goes on with the same command.
@@ -18,7 +18,7 @@ from tuner.campaign.stages.other_loads import find_met, meet_other_loads
 from tuner.campaign.stages.race import race
 from tuner.campaign.stages.search import search
 from tuner.campaign.stages.shortlist import better, refuse
-from tuner.campaign.stages.simplify import simplify
+from tuner.campaign.stages.ablation import ablate
 from tuner.errors import TooNoisy
 from tuner.measure.gates.retries import NOISY
 from tuner.ports import Config
@@ -93,7 +93,7 @@ def choose(experiment: Experiment) -> Config | None:
     # As planned, a confirmation takes all the time it is given: after a rejection, the fewest pairs will do.
     check_s = experiment.plan.other_loads_s
     is_late = bool(refused) and not experiment.schedule.has_time_to_confirm(besides_s=check_s)
-    return simplify(experiment, best[0].config) if best and not is_late else None
+    return ablate(experiment, best[0].config) if best and not is_late else None
 
 
 def calibrate(experiment: Experiment) -> None:

@@ -99,7 +99,7 @@ class Schedule:
             pair_trial_s=pace * self._pair_trial_s(windows),
             pairs=pairs,
             extension=self._expected_extension(gain, pairs, windows),
-            search_s=self.time_left_s() - plan.race_s - plan.simplify_s - self._final_s(),
+            search_s=self.time_left_s() - plan.race_s - plan.ablation_s - self._final_s(),
             trials=max(0, plan.trials - tried),
             has_rate=self._study.setup.fixed_rate is not None and not self._study.setup.load.beside,
         )
@@ -107,7 +107,7 @@ class Schedule:
         spare_s = max(0.0, self.time_left_s() - WRAP_UP_S)
         if self._stage == "effects":
             return min(left_s, spare_s)
-        missing_s = MISSING_SHARE * (plan.factorial * outlook.trial_s - plan.simplify_s)
+        missing_s = MISSING_SHARE * (plan.factorial * outlook.trial_s - plan.ablation_s)
         return left_s + max(0.0, min(missing_s, spare_s - left_s))
 
     def _pace(self) -> float:
@@ -184,7 +184,7 @@ class Schedule:
 
     def has_time_to_search(self) -> bool:
         """Return whether another trial of the search leaves the time that the later stages need."""
-        later_s = self._study.plan.race_s + self._study.plan.simplify_s + self._final_s()
+        later_s = self._study.plan.race_s + self._study.plan.ablation_s + self._final_s()
         return self.time_left_s() - later_s > self.mean_cost_s()
 
     def plan_confirmation(self, gain: Speedup | None) -> tuple[int, int]:

@@ -6,7 +6,7 @@ One Gaussian process of log goodput for configuration, trial and time:
 
 f falls off with what two configurations differ in (`tuner.optimize.gp`), β is a random walk in time, the
 noise b + ē is that of `tuner.statistics.noise`, its scale fitted together with f. Baselines, search, repeats,
-race and simplification all stand in it; the confirmation never does, because it is to be judged by its own
+race and ablation all stand in it; the confirmation never does, because it is to be judged by its own
 pairs. On several hosts each configuration has something of its own on each (`tuner.statistics.interaction`);
 where a winner is to hold on all of them, its gain is that on the worst, or the mean. Gains are contrasts
 f(x) − f(default) of the joint posterior: what two configurations share, and the level of the host, cancels

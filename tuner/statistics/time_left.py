@@ -9,10 +9,10 @@ from dataclasses import dataclass
 
 from tuner.study.presets import Plan
 
-STAGES = ("calibrate", "search", "race", "simplify", "other loads", "confirm", "latency", "effects")
+STAGES = ("calibrate", "search", "race", "ablation", "other loads", "confirm", "latency", "effects")
 """In the order in which a campaign goes through them."""
 RACE_TRIALS, ABLATION_TRIALS = 9, 2
-"""After which race and, beside factorial trials, simplification mostly have nothing left to tell: medians."""
+"""After which race and, beside factorial trials, ablation mostly have nothing left to tell: medians."""
 TRIALS_PER_SETTING = 4
 """Of factorial trials, at the most."""
 BASELINES = 0.2
@@ -25,10 +25,10 @@ def count_factorial(plan: Plan, settings: int) -> int:
 
 
 def usual_trials(plan: Plan, trial_s: float) -> Mapping[str, float]:
-    """Return how many trials, of so many seconds each, race and simplification mostly make."""
-    is_short = plan.factorial * trial_s > plan.simplify_s
-    factorial = plan.simplify_s / trial_s if is_short else plan.factorial
-    return {"race": RACE_TRIALS, "simplify": factorial + ABLATION_TRIALS}
+    """Return how many trials, of so many seconds each, race and ablation mostly make."""
+    is_short = plan.factorial * trial_s > plan.ablation_s
+    factorial = plan.ablation_s / trial_s if is_short else plan.factorial
+    return {"race": RACE_TRIALS, "ablation": factorial + ABLATION_TRIALS}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,7 +81,7 @@ class Outlook:
     def _whole_s(self, stage: str) -> float:
         """Return what a stage after the search takes; nothing for those before."""
         plan = self.plan
-        most_s = {"race": plan.race_s, "simplify": 2 * plan.simplify_s}
+        most_s = {"race": plan.race_s, "ablation": 2 * plan.ablation_s}
         if stage in most_s:
             return min(most_s[stage], usual_trials(plan, self.trial_s)[stage] * self.trial_s)
         if stage == "other loads":

@@ -22,8 +22,8 @@ class Plan:
     calibration_trials: int
     race_s: float
     """Seconds that the race of the best configurations may take; it ends when it has nothing left to tell."""
-    simplify_s: float
-    """The same of the simplification."""
+    ablation_s: float
+    """The same of the ablation."""
     pairs: int
     """Fresh default/winner pairs of the confirmation, at the least."""
     extend_to: int
@@ -117,7 +117,7 @@ class Plan:
             windows=self.windows if share >= LEAST_SHARE else (self.windows[0], self.windows[0]),
             calibration_trials=max(LEAST_CALIBRATION, round(self.calibration_trials * share)),
             race_s=self.race_s * share,
-            simplify_s=self.simplify_s * share,
+            ablation_s=self.ablation_s * share,
             pairs=pairs,
             extend_to=max(LEAST_PAIRS, round(self.extend_to * share)),
             factorial=round(self.factorial * share),
@@ -148,17 +148,17 @@ PRESETS: Mapping[str, Plan] = MappingProxyType(
         # wrk and ab take whole seconds only, so one second is the shortest window there is.
         "quick": Plan(
             minutes=5, trials=100, window_s=1, warmup_s=1, warmup_max_s=2, windows=(1, 2),
-            calibration_trials=4, race_s=25, simplify_s=35, pairs=5, extend_to=5, confirm_s=90,
+            calibration_trials=4, race_s=25, ablation_s=35, pairs=5, extend_to=5, confirm_s=90,
             other_loads_s=20, factorial=16,
         ),
         "standard": Plan(
             minutes=75, trials=120, window_s=5, warmup_s=5, warmup_max_s=15, windows=(2, 3),
-            calibration_trials=8, race_s=480, simplify_s=600, pairs=10, extend_to=20,
+            calibration_trials=8, race_s=480, ablation_s=600, pairs=10, extend_to=20,
             rate_pairs=5, other_loads_s=120, factorial=16,
         ),
         "thorough": Plan(
             minutes=180, trials=240, window_s=5, warmup_s=5, warmup_max_s=15, windows=(2, 3),
-            calibration_trials=8, race_s=960, simplify_s=1200, pairs=16, extend_to=32,
+            calibration_trials=8, race_s=960, ablation_s=1200, pairs=16, extend_to=32,
             rate_pairs=8, other_loads_s=240, factorial=16,
         ),
     }

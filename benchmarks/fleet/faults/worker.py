@@ -27,7 +27,7 @@ from tuner.study import Study, load_study
 
 SIZES = (0.20, 0.10, 0.0, -0.05, -0.12)
 """Log points that a change of each setting is worth; which has which is drawn."""
-PLAN = replace(SMALL_PLAN, minutes=600, race_s=30, simplify_s=30)
+PLAN = replace(SMALL_PLAN, minutes=600, race_s=30, ablation_s=30)
 
 
 def worth_of(seed: int, config: Config) -> float:

@@ -12,7 +12,7 @@ from tuner.campaign.stages.confirm import read_gain
 from tuner.records import Role
 
 NAMES = ("ssh://a", "ssh://b", "ssh://c")
-PLAN = replace(SMALL_PLAN, trials=4, calibration_trials=6, race_s=4, simplify_s=4, pairs=2, extend_to=2)
+PLAN = replace(SMALL_PLAN, trials=4, calibration_trials=6, race_s=4, ablation_s=4, pairs=2, extend_to=2)
 """On hosts with little noise; each trial asks the model several times, which takes most of the time."""
 
 

@@ -70,7 +70,7 @@ def gain_of(campaign):
     return read_gain(campaign.storage, campaign.trials, campaign.default, constraints)
 
 
-def test_a_configuration_that_is_really_better_is_found_simplified_and_confirmed(settings):
+def test_a_configuration_that_is_really_better_is_found_reduced_and_confirmed(settings):
     campaign, verdict = run(settings, SimulatedHost())
 
     gain = gain_of(campaign)
@@ -80,7 +80,7 @@ def test_a_configuration_that_is_really_better_is_found_simplified_and_confirmed
     assert gain.low < 1.197 < gain.high
     assert winner["open_file_cache"]
     assert winner["sendfile"]
-    assert campaign.progress.stages == ["calibrate", "search", "race", "simplify", "confirm"]
+    assert campaign.progress.stages == ["calibrate", "search", "race", "ablation", "confirm"]
     assert campaign.progress.ended == campaign.trials
 
 
@@ -298,7 +298,7 @@ def test_one_failed_trial_of_the_winner_is_counted_and_is_no_verdict(settings):
     }  # fmt: skip
 
 
-def test_a_simplification_that_fails_requests_is_not_taken(tmp_path):
+def test_an_ablation_that_fails_requests_is_not_taken(tmp_path):
     """Without `multi_accept` the cached configuration fails requests, though it is as fast."""
     host = SimulatedHost(
         failure_rate=lambda config: 0.01 if config["open_file_cache"] and not config["multi_accept"] else 0.0

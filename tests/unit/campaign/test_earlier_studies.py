@@ -16,7 +16,7 @@ from tuner.study.open_storage import open_storage
 FIRST_FORMAT = json.loads((Path(__file__).parents[1] / "study/first_format.json").read_text(encoding="utf-8"))
 SPACE = space_of(*FIRST_FORMAT["trials"][0]["user_attrs"]["config"])
 LATER = {"finalist": ("simplify", "confirm", "latency", "finished"), "race": ("race", "finalist", "searched")}
-"""What is not there yet when a study is cut off before its finalist is simplified, and in its search."""
+"""What is not there yet when a study is cut off before its finalist is ablated, and in its search."""
 
 
 def write_earlier(settings, *, without=(), roles=()):

@@ -21,7 +21,7 @@ from tuner.study.open_storage import open_storage
 LAST_STEP = 128
 """A campaign of this size takes a few more."""
 WHOLE_STUDY = 38
-"""Trials of one when nothing goes wrong, at the most: 33 where a step of the simplification is spared."""
+"""Trials of one when nothing goes wrong, at the most: 33 where a step of the ablation is spared."""
 FAR_APART_S = 3600
 
 

@@ -170,7 +170,7 @@ def test_what_is_left_after_a_refusal_goes_to_the_next_best_however_many_pairs_w
     """As planned, proving a small gain takes all the time that there is, so that none is ever left for it."""
     host = SimulatedHost(worth=little_helps, sigma_trial=0.01, sigma_window=0.03, seed=seed)
     storage = open_in_memory(host.clock)
-    plan = replace(PRESETS["quick"], race_s=0, simplify_s=0)
+    plan = replace(PRESETS["quick"], race_s=0, ablation_s=0)
     campaign = make_campaign(write_study(tmp_path, seed=seed), host, storage, plan=plan)
     began_s = host.clock.time()
 

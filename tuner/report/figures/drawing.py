@@ -19,7 +19,7 @@ ROLES: Mapping[Role, tuple[str, str, str]] = {
     Role.SEARCH: ("search", "blue", "circle"),
     Role.REPEAT: ("repeat", "blue", "diamond"),
     Role.RACE: ("race", "amber", "triangle"),
-    Role.ABLATION: ("simplify", "amber", "plus"),
+    Role.ABLATION: ("ablation", "amber", "plus"),
     Role.CONFIRM: ("confirm", "good", "star"),
 }
 """Name in the legend, colour and symbol: never told apart by colour alone."""

@@ -22,14 +22,14 @@ from tests.unit.simulation import (
 from tuner.campaign.campaign import calibrate, run_campaign
 from tuner.campaign.stages.confirm import CONFIRMED
 from tuner.campaign.stages.factorial import choose_row, measure_effects
-from tuner.campaign.stages.simplify import simplify
+from tuner.campaign.stages.ablation import ablate
 from tuner.explain.explanation import Finding
 from tuner.explain.study import explain
 from tuner.records import Failure, Role
 from tuner.statistics.ranking import config_key
 from tuner.study.storage import Opening
 
-PLAN = replace(SMALL_PLAN, factorial=8, simplify_s=35)
+PLAN = replace(SMALL_PLAN, factorial=8, ablation_s=35)
 CRASH = Failure(kind="crashed", reason="it was killed")
 
 
@@ -174,17 +174,17 @@ def test_before_the_confirmation_they_leave_it_its_time(tmp_path):
     campaign = campaign_of(tmp_path)
     campaign.clock.sleep(campaign.schedule.time_left_s() - 30)
 
-    simplify(campaign, SIX_CHANGED)
+    ablate(campaign, SIX_CHANGED)
 
     assert not ablations(campaign)
 
 
-def test_half_of_the_simplification_is_theirs(tmp_path):
-    plan = replace(PLAN, factorial=1000, simplify_s=20)
+def test_half_of_the_ablation_is_theirs(tmp_path):
+    plan = replace(PLAN, factorial=1000, ablation_s=20)
     campaign = campaign_of(tmp_path, plan=plan, sigma_trial=0.06, sigma_window=0.06)
     campaign.progress = Counts()
 
-    simplify(campaign, SIX_CHANGED)
+    ablate(campaign, SIX_CHANGED)
 
     cost_s = campaign.schedule.mean_cost_s()
     assert 20 < campaign.schedule.spent_s(Role.ABLATION) <= 40 + cost_s
@@ -193,7 +193,7 @@ def test_half_of_the_simplification_is_theirs(tmp_path):
 
 def test_a_confirmed_winner_is_explained_in_the_time_that_is_left(tmp_path):
     host = SimulatedHost(worth=three_of_six_matter)
-    plan = replace(PLAN, trials=20, simplify_s=0)
+    plan = replace(PLAN, trials=20, ablation_s=0)
     campaign = make_campaign(
         write_study(tmp_path), host, open_in_memory(host.clock), plan=plan, space=SIX
     )  # fmt: skip
@@ -212,7 +212,7 @@ def test_a_confirmed_winner_is_explained_in_the_time_that_is_left(tmp_path):
 @pytest.mark.statistical
 def test_effects_are_named_and_their_intervals_hold(tmp_path):
     """Six settings, of which about half act, by 8 to 25 %."""
-    plan, held, named, idle = replace(PLAN, factorial=16, simplify_s=100), [], [], []
+    plan, held, named, idle = replace(PLAN, factorial=16, ablation_s=100), [], [], []
     for seed in range(12):
         rng = Random(seed)  # noqa: S311 - no secret
         effects = {name: rng.choice([0.0, rng.uniform(0.08, 0.22)]) for name in SIX.changes(SIX_CHANGED)}

@@ -57,7 +57,7 @@ def team(settings):
     storage.remember(HOSTS, settings.hosts)
     space = space_of(*TUNED)
     optimizer = make_optimizer("tpe", space.encode(space.default()))
-    plan = replace(SMALL_PLAN, trials=2, race_s=4, simplify_s=4, pairs=2, extend_to=2)
+    plan = replace(SMALL_PLAN, trials=2, race_s=4, ablation_s=4, pairs=2, extend_to=2)
     return Team(plan=plan, storage=storage, optimizer=optimizer, progress=Log(), is_over=Waiting())
 
 

@@ -1,4 +1,4 @@
-"""The simplification: the smallest configuration by price.
+"""The ablation: settings that do not pay are removed.
 
 Each line that ships is one more to read, to explain and to maintain, so it has a price. Sought is the
 configuration with the most gain less the price of its lines, among the finalist and what is left of it
@@ -52,16 +52,16 @@ NEGLIGIBLE = math.log(1.005)
 Array = NDArray[np.float64]
 
 
-def simplify(experiment: Experiment, finalist: Config) -> Config:
+def ablate(experiment: Experiment, finalist: Config) -> Config:
     """Measure what is left of a finalist without some of its changes; return the best by gain less price."""
     chosen = finalist
     while True:
-        experiment.enter("simplify", _count_made(experiment), UNKNOWN)
+        experiment.enter("ablation", _count_made(experiment), UNKNOWN)
         configs = _candidates(experiment, chosen)
         trial = None
         if experiment.schedule.has_time_for(2):  # the last one is for what is left without idle settings
             trial = _tell_apart(experiment, chosen) or measure_what_tells_most(
-                experiment, Role.ABLATION, configs, seconds=2 * experiment.plan.simplify_s,
+                experiment, Role.ABLATION, configs, seconds=2 * experiment.plan.ablation_s,
                 bonus=_bonus(experiment, finalist, configs),
             )  # fmt: skip
         chosen = _choose(experiment, finalist, configs)
@@ -79,7 +79,7 @@ def _count_made(experiment: Experiment) -> int:
 def _tell_apart(experiment: Experiment, config: Config) -> Trial | None:
     """Make a factorial trial within half of the stage's time; None where that is over, or none is missing."""
     schedule = experiment.schedule
-    if schedule.spent_s(Role.ABLATION) + schedule.mean_cost_s() > experiment.plan.simplify_s:
+    if schedule.spent_s(Role.ABLATION) + schedule.mean_cost_s() > experiment.plan.ablation_s:
         return None
     trial = plan_factorial(experiment, config)
     return None if trial is None else experiment.make(Opening(role=Role.ABLATION, config=trial))

@@ -16,13 +16,13 @@ from tests.unit.simulation import (
 )
 from tuner.campaign.campaign import calibrate
 from tuner.campaign.stages.shortlist import refuse
-from tuner.campaign.stages.simplify import simplify
+from tuner.campaign.stages.ablation import ablate
 from tuner.records import Failure, Role
 from tuner.space import Hint
 from tuner.statistics.ranking import config_key
 from tuner.study.storage import Opening
 
-PLAN = replace(SMALL_PLAN, simplify_s=150)
+PLAN = replace(SMALL_PLAN, ablation_s=150)
 CRASH = Failure(kind="crashed", reason="it was killed")
 
 
@@ -53,27 +53,27 @@ def test_where_two_of_six_lines_matter_few_are_shipped_with_nearly_all_of_the_ga
     campaign, _ = finalist_of(tmp_path, seed=seed, sigma_trial=0.015, sigma_window=0.02)
     assert len(SIX.changes(SIX_CHANGED)) == 6
 
-    left = simplify(campaign, SIX_CHANGED)
+    left = ablate(campaign, SIX_CHANGED)
 
     assert len(SIX.changes(left)) <= 3
     assert two_of_six_matter(left) >= 0.97 * two_of_six_matter(SIX_CHANGED)
 
 
-@pytest.mark.parametrize("simplify_s", [0, 8, 16, 60])
+@pytest.mark.parametrize("ablation_s", [0, 8, 16, 60])
 @pytest.mark.parametrize("noise", [0.01, 0.06])
-def test_nothing_ships_that_was_never_measured(tmp_path, simplify_s, noise):
-    plan = replace(PLAN, simplify_s=simplify_s)
+def test_nothing_ships_that_was_never_measured(tmp_path, ablation_s, noise):
+    plan = replace(PLAN, ablation_s=ablation_s)
     campaign, _ = finalist_of(tmp_path, plan=plan, trials=1, sigma_trial=noise, sigma_window=noise)
 
-    assert config_key(simplify(campaign, SIX_CHANGED)) in measured(campaign)
+    assert config_key(ablate(campaign, SIX_CHANGED)) in measured(campaign)
 
 
 def test_without_time_the_finalist_stays_as_it_is(tmp_path):
-    campaign, host = finalist_of(tmp_path, plan=replace(PLAN, simplify_s=0))
+    campaign, host = finalist_of(tmp_path, plan=replace(PLAN, ablation_s=0))
     host.clock.sleep(3600)
     made = len(campaign.trials)
 
-    left = simplify(campaign, SIX_CHANGED)
+    left = ablate(campaign, SIX_CHANGED)
 
     assert config_key(left) in measured(campaign)
     assert len(campaign.trials) == made
@@ -84,7 +84,7 @@ def test_a_line_that_does_harm_is_left_out(tmp_path):
         tmp_path, worth=lambda config: two_of_six_matter(config) - (0.0 if config["sendfile"] else 0.08)
     )
 
-    left = simplify(campaign, SIX_CHANGED)
+    left = ablate(campaign, SIX_CHANGED)
 
     assert left["sendfile"]
     assert left["open_file_cache"]
@@ -109,7 +109,7 @@ def test_a_line_that_no_expert_named_has_to_be_worth_more_where_others_were_name
         sigma_window=0.001,
     )
 
-    left = simplify(campaign, SIX_CHANGED)
+    left = ablate(campaign, SIX_CHANGED)
 
     assert left["open_file_cache"]
     assert (not left["sendfile"]) == is_kept
@@ -125,7 +125,7 @@ def test_a_reduction_that_crashes_is_never_shipped_and_not_started_for_ever(tmp_
         ),
     )
 
-    left = simplify(campaign, SIX_CHANGED)
+    left = ablate(campaign, SIX_CHANGED)
 
     assert left["multi_accept"] or left["open_file_cache"] != 2000
     assert config_key(left) in measured(campaign)
@@ -135,10 +135,10 @@ def test_a_reduction_that_crashes_is_never_shipped_and_not_started_for_ever(tmp_
 
 def test_what_was_refused_does_not_come_back_as_a_reduction(tmp_path):
     campaign, _ = finalist_of(tmp_path)
-    first = simplify(campaign, SIX_CHANGED)
+    first = ablate(campaign, SIX_CHANGED)
     refuse(campaign, first, "it fails beside slow clients")
 
-    second = simplify(campaign, SIX_CHANGED)
+    second = ablate(campaign, SIX_CHANGED)
 
     assert config_key(second) != config_key(first)
     assert config_key(second) in measured(campaign)
