@@ -45,7 +45,7 @@ SETTLE_S = 2.0
 ALONE = "alone"
 
 Goodput = Mapping[str, Sequence[Mapping[str, float]]]
-"""Situation → pair by pair: side → requests per second."""
+"""Check load → pair by pair: side → requests per second."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,7 +131,7 @@ def measure(
     window_s: float,
     beside: Mapping[str, Slow] = BESIDE,
 ) -> Goodput:
-    """Deploy both sides in pairs and load each trial in every situation."""
+    """Deploy both sides in pairs and load each trial under every check load."""
     found: dict[str, list[dict[str, float]]] = {name: [] for name in beside}
     for order in pair_order(pairs, Random(0), sides=tuple(sides)):  # noqa: S311 - an order, no secret
         pair = {side: measure_trial(setup, sides[side], window_s, beside) for side in order}
@@ -143,7 +143,7 @@ def measure(
 def measure_trial(
     setup: Setup, config: Config, window_s: float, beside: Mapping[str, Slow] = BESIDE
 ) -> dict[str, float]:
-    """Return the goodput of one fresh trial in every situation."""
+    """Return the goodput of one fresh trial under every check load."""
     goodput: dict[str, float] = {}
     with setup.target.deploy(config) as deployment:
         run_window(deployment, setup.load, window_s)

@@ -54,7 +54,7 @@ def test_a_run_measures_every_trial_under_each_load_to_a_verdict(several):
     windows = [
         window
         for trial in found["trials"]
-        if trial["role"] != "other loads"
+        if trial["role"] != "robustness"
         for window in trial["windows"]
         if window["valid"]
     ]

@@ -122,7 +122,7 @@ def test_the_study_is_told_with_its_roles(running, served):
     assert status == 200
     trials = json.loads(body)["trials"]
     trials_shown = list(csv.DictReader(io.StringIO(tuner.run("show", "study.yaml", "--csv").stdout)))
-    of_load = [each for each in trials_shown if each["role"] not in {"other loads", "latency"}]
+    of_load = [each for each in trials_shown if each["role"] not in {"robustness", "latency"}]
     assert len(trials) == len(of_load)
     roles = [each["value"] for trial in trials for each in trial["user_attrs"] if each["key"] == "role"]
     assert [each.strip('"') for each in roles] == [each["role"] for each in of_load]

@@ -13,7 +13,7 @@ def longest_stages_s(plan: Plan, cost_s: float) -> float:
     """Seconds of everything but the search, when a trial takes so long."""
     confirm_s = plan.confirm_s or 2 * plan.pairs * cost_s
     rate_s = 2 * plan.rate_pairs * (cost_s + plan.rate_window_s)
-    later_s = plan.race_s + plan.ablation_s + plan.other_loads_s
+    later_s = plan.race_s + plan.ablation_s + plan.robustness_s
     return plan.calibration_trials * cost_s + later_s + confirm_s + rate_s
 
 
@@ -53,7 +53,7 @@ def test_more_minutes_never_give_less_of_any_stage(plan, first, second):
     less, more = (plan.fit(minutes=minutes, trials=None) for minutes in sorted((first, second)))
 
     for name in ("calibration_trials", "race_s", "ablation_s", "pairs", "extend_to", "confirm_s",
-                 "rate_pairs", "other_loads_s", "factorial"):  # fmt: skip
+                 "rate_pairs", "robustness_s", "factorial"):  # fmt: skip
         assert getattr(less, name) <= getattr(more, name)
 
 

@@ -28,7 +28,7 @@ from tuner.measure.window import Load
 from tuner.optimize.catalogue import make_optimizer
 from tuner.optimize.replay import distributions
 from tuner.ports import Config, Failures, Latency, Scalar
-from tuner.records import Blame, Failure, Role, Situation, Trial, State, Timing, Verdict, Window
+from tuner.records import Blame, Failure, Role, CheckLoad, Trial, State, Timing, Verdict, Window
 from tuner.space import Space, SpaceFacts, load_space
 from tuner.study import Study, load_study
 from tuner.study.objective import SERVER_CPU, slacks
@@ -146,9 +146,9 @@ class SimulatedHost:
     cpus: Collection[int] = (0, 1)
     most_rps: float | None = None
     """What the load generator can send at the most; then the server's CPU time is what its speed says."""
-    worth_in: Callable[[Config, Situation], float] | None = None
-    """Log speedup in a situation, where it is another than under the study's load."""
-    failure_rate_in: Callable[[Config, Situation], float] = lambda *_: 0.0
+    worth_in: Callable[[Config, CheckLoad], float] | None = None
+    """Log speedup under a check load, where it is another than under the study's load."""
+    failure_rate_in: Callable[[Config, CheckLoad], float] = lambda *_: 0.0
     reports_latency: bool = True
     reports_cpu: bool = True
     is_spoiled: Callable[[float], bool] = lambda _: False
@@ -232,14 +232,14 @@ class SimulatedHost:
         idle = {"server_cpus": 1.0, "elapsed_s": duration_s, "server_idle_s": max(0.0, duration_s - busy_s)}
         return idle | ({SERVER_CPU: busy_s} if self.reports_cpu else {})
 
-    def window_in(self, situation: Situation, config: Config, luck: float, duration_s: float) -> Window:
+    def window_in(self, check_load: CheckLoad, config: Config, luck: float, duration_s: float) -> Window:
         """Load the server as nothing was tuned."""
-        worth = self.worth(config) if self.worth_in is None else self.worth_in(config, situation)
+        worth = self.worth(config) if self.worth_in is None else self.worth_in(config, check_load)
         window = self.window(config, worth + luck, duration_s)
         asked = window.correct + window.failures.total
-        failed = round(asked * self.failure_rate_in(config, situation))
+        failed = round(asked * self.failure_rate_in(config, check_load))
         return replace(
-            window, correct=asked - failed, failures=Failures(read=failed), situation=situation.name
+            window, correct=asked - failed, failures=Failures(read=failed), check_load=check_load.name
         )
 
 
@@ -265,9 +265,9 @@ class SimulatedExecutor:
     def _load(self, task: TrialTask, keep: Callable[[Window], None]) -> Outcome:
         host, plan, rate_rps = self.host, task.plan, task.load.rate_rps
         luck = host.rng.gauss(0.0, host.sigma_trial)
-        for situation in task.situations:
-            keep(host.window_in(situation, task.config, luck, task.situation_s))
-        if task.situations:
+        for check_load in task.check_loads:
+            keep(host.window_in(check_load, task.config, luck, task.check_s))
+        if task.check_loads:
             return Outcome(steady=True, pruned=None)
         own = host.worth(task.config) + luck
         warm_up = host.window(task.config, own, plan.warmup_s, rate_rps)
@@ -350,7 +350,7 @@ class SimulatedRunner:
         )
         return trial
 
-    def make_in(self, situations: Sequence[Situation], opening: Opening, *, window_s: float) -> Trial:
+    def make_under(self, check_loads: Sequence[CheckLoad], opening: Opening, *, window_s: float) -> Trial:
         self.openings.append(opening)
         host, storage = self.host, self.storage
         host.step()
@@ -362,8 +362,8 @@ class SimulatedRunner:
             fault = host.fault(opening.config)
             if fault is None:
                 luck = host.rng.gauss(0.0, host.sigma_trial)
-                for situation in situations:
-                    window = host.window_in(situation, opening.config, luck, window_s)
+                for check_load in check_loads:
+                    window = host.window_in(check_load, opening.config, luck, window_s)
                     trial = storage.keep_window(trial, window)
                     host.step()
                 trial = replace(trial, state=State.COMPLETE)

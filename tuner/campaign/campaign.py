@@ -14,7 +14,7 @@ from tuner.campaign.pace import settle_pace
 from tuner.campaign.stages.confirm import CONFIRMED, confirm, find_planned, speaks_against_winner
 from tuner.campaign.stages.factorial import measure_effects
 from tuner.campaign.stages.fixed_rate import compare_latency
-from tuner.campaign.stages.other_loads import find_met, meet_other_loads
+from tuner.campaign.stages.robustness import find_checked, check_robustness
 from tuner.campaign.stages.race import race
 from tuner.campaign.stages.search import search
 from tuner.campaign.stages.shortlist import better, refuse
@@ -23,7 +23,7 @@ from tuner.errors import TooNoisy
 from tuner.measure.gates.retries import NOISY
 from tuner.ports import Config
 from tuner.records import Role
-from tuner.statistics.confirmation.other_loads import describe
+from tuner.statistics.confirmation.robustness import describe
 from tuner.study.facts import REFUSALS, TOO_NOISY, VERDICT
 
 LOG = logging.getLogger(__name__)
@@ -64,9 +64,9 @@ def _run_stages(experiment: Experiment) -> str:
     race(experiment)
     verdict = NOTHING_BETTER
     while (winner := choose(experiment)) is not None:
-        met = meet_other_loads(experiment, winner)
-        verdict = f"not confirmed: {describe(met)}" if met.is_rejected else confirm(experiment, winner)
-        if not met.is_rejected and not speaks_against_winner(verdict):
+        checked = check_robustness(experiment, winner)
+        verdict = f"not confirmed: {describe(checked)}" if checked.is_rejected else confirm(experiment, winner)
+        if not checked.is_rejected and not speaks_against_winner(verdict):
             break
         refuse(experiment, winner, verdict)
     if winner is not None and verdict == CONFIRMED:
@@ -83,7 +83,7 @@ def choose(experiment: Experiment) -> Config | None:
 
     None when nothing is better than the default, or there is no time left to prove that of another one.
     """
-    planned = find_planned(experiment) or find_met(experiment)
+    planned = find_planned(experiment) or find_checked(experiment)
     if planned is not None:
         return planned
     best = better(experiment)
@@ -91,7 +91,7 @@ def choose(experiment: Experiment) -> Config | None:
     if len(refused) >= MOST_REFUSALS:
         return None
     # As planned, a confirmation takes all the time it is given: after a rejection, the fewest pairs will do.
-    check_s = experiment.plan.other_loads_s
+    check_s = experiment.plan.robustness_s
     is_late = bool(refused) and not experiment.schedule.has_time_to_confirm(besides_s=check_s)
     return ablate(experiment, best[0].config) if best and not is_late else None
 

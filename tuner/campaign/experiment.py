@@ -23,13 +23,13 @@ from tuner.measure.trial import NO_JUDGES, Judges
 from tuner.measure.window import Load
 from tuner.optimize.optimizer import Optimizer
 from tuner.ports import Clock
-from tuner.records import Role, Situation, Trial, State
+from tuner.records import Role, CheckLoad, Trial, State
 from tuner.statistics.baseline_level import Speedup
 from tuner.statistics.noise import detectable_gain
 from tuner.statistics.observations import LEARNS_FROM
 from tuner.statistics.ranking import DEFAULT_ARM, LIKELY, Entry, Ranking, as_baselines, rank
 from tuner.statistics.steady import declines
-from tuner.study.facts import CONFIRMATION, MOVED_LOAD, OTHER_LOADS, PACE, Fact, MovedLoad, Pace
+from tuner.study.facts import CONFIRMATION, MOVED_LOAD, ROBUSTNESS, PACE, Fact, MovedLoad, Pace
 from tuner.study.presets import Plan
 from tuner.study.storage import Opening, Storage
 
@@ -199,11 +199,11 @@ class Experiment:
             raise PlanChanged
         return trial
 
-    def make_in(self, situations: Sequence[Situation], opening: Opening, *, window_s: float) -> Trial:
-        """Make one trial under other loads, keep it and report it; it never enters the model."""
+    def make_under(self, check_loads: Sequence[CheckLoad], opening: Opening, *, window_s: float) -> Trial:
+        """Make one trial under check loads, keep it and report it; it never enters the model."""
         self.announce(opening.role, opening.arm)
         self._plans = self.storage.plans()
-        trial = self._give_up(opening) or self.runner.make_in(situations, opening, window_s=window_s)
+        trial = self._give_up(opening) or self.runner.make_under(check_loads, opening, window_s=window_s)
         is_changed = self._catch_up()
         self.progress.trial_ends(trial, None)
         if is_changed:
@@ -424,7 +424,7 @@ def _least_windows(storage: Storage, plan: Plan, role: Role) -> int:
     if role is Role.CONFIRM:
         confirmation = storage.recall(CONFIRMATION)
         return confirmation.windows if confirmation else 1
-    if role is Role.OTHER_LOADS:
-        meetings = storage.recall(OTHER_LOADS) or ()
-        return max((len(each.situations) for each in meetings), default=1)
+    if role is Role.ROBUSTNESS:
+        checks = storage.recall(ROBUSTNESS) or ()
+        return max((len(each.check_loads) for each in checks), default=1)
     return 1 if role is Role.LATENCY else plan.windows[1]

@@ -15,7 +15,7 @@ from tuner.statistics.confirmation.power import assurance, plan_pairs
 from tuner.statistics.baseline_level import Speedup
 from tuner.statistics.ranking import Ranking
 from tuner.statistics.time_left import Outlook, count_factorial, usual_trials
-from tuner.study.facts import CONFIRMATION, OTHER_LOADS
+from tuner.study.facts import CONFIRMATION, ROBUSTNESS
 from tuner.study.presets import Plan
 from tuner.study.storage import Storage
 
@@ -25,7 +25,7 @@ WRAP_UP_S = 10.0
 """Kept back for the report and the exports."""
 MISSING_SHARE = 0.5
 """Of the factorial trials that a leader would miss after its confirmation: it may lose settings, or fail."""
-PAIRED = {"other loads", "confirm", "latency"}
+PAIRED = {"robustness", "confirm", "latency"}
 """Stages that count pairs."""
 
 
@@ -220,9 +220,9 @@ class Schedule:
         Until the first candidate has passed its check, a second one has time for its own.
         """
         best = self._study.ranking().incumbent
-        checks = 1 if self._study.storage.recall(OTHER_LOADS) else 2
+        checks = 1 if self._study.storage.recall(ROBUSTNESS) else 2
         proof_s = self._proof_s(*self.plan_confirmation(None if best is None else best.posterior))
-        return checks * self._study.plan.other_loads_s + proof_s
+        return checks * self._study.plan.robustness_s + proof_s
 
     def _proof_s(self, pairs: int, windows: int) -> float:
         """Return the seconds of the confirmation and all that follows it."""

@@ -10,11 +10,11 @@ from tuner.deploy.deployment import Deployment
 from tuner.errors import TrialFailed
 from tuner.measure.gates import RetryBudget
 from tuner.measure.quiet import wait_until_quiet
-from tuner.measure.situations import measure_situations
+from tuner.measure.check_loads import measure_check_loads
 from tuner.measure.trial import NO_JUDGES, Judges, Outcome, measure_trial
 from tuner.measure.window import Load
 from tuner.ports import Config
-from tuner.records import Failure, Situation, Window
+from tuner.records import Failure, CheckLoad, Window
 from tuner.study.facts import MovedLoad
 from tuner.study.presets import Plan
 
@@ -31,9 +31,9 @@ class TrialTask:
     plan: Plan
     judges: Judges = NO_JUDGES
     """May end the trial early."""
-    situations: tuple[Situation, ...] = ()
-    """Other loads that it is measured under, instead of its own; a window of each."""
-    situation_s: float = 0.0
+    check_loads: tuple[CheckLoad, ...] = ()
+    """Check loads that it is measured under, instead of its own; a window of each."""
+    check_s: float = 0.0
     """Length of those windows."""
     moved: MovedLoad | None = None
     """Where the load generator runs, when that was changed since the study began."""
@@ -122,9 +122,9 @@ class WorkerExecutor:
 
 
 def _load(task: TrialTask, deployment: Deployment, keep: Keep) -> Outcome:
-    if task.situations:
+    if task.check_loads:
         # What such a load spoils says nothing of how noisy the host is.
-        return measure_situations(
-            deployment, task.load, task.situations, task.situation_s, RetryBudget(), keep
+        return measure_check_loads(
+            deployment, task.load, task.check_loads, task.check_s, RetryBudget(), keep
         )
     return measure_trial(deployment, task.load, task.plan, task.judges, task.retries, keep)

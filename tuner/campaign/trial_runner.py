@@ -14,7 +14,7 @@ from tuner.measure.gates.facts import DEFAULTS
 from tuner.measure.trial import NO_JUDGES, Judges
 from tuner.measure.window import Load
 from tuner.optimize.replay import distributions
-from tuner.records import Blame, Failure, Situation, Trial, State, Timing, Window
+from tuner.records import Blame, Failure, CheckLoad, Trial, State, Timing, Window
 from tuner.study.facts import MOVED_LOAD
 from tuner.study.objective import slacks
 from tuner.study.presets import Plan
@@ -76,9 +76,9 @@ class TrialRunner:
         task = self._task(opening, judges=judges, plan=plan, load=load)
         return self._make(opening, task, value=value, suggest_s=suggest_s, baselines=baselines)
 
-    def make_in(self, situations: Sequence[Situation], opening: Opening, *, window_s: float) -> Trial:
-        """Make one trial that meets other loads than the study's, a window of each, and keep it."""
-        task = self._task(opening, situations=tuple(situations), situation_s=window_s)
+    def make_under(self, check_loads: Sequence[CheckLoad], opening: Opening, *, window_s: float) -> Trial:
+        """Make one trial under check loads instead of the study's, a window of each, and keep it."""
+        task = self._task(opening, check_loads=tuple(check_loads), check_s=window_s)
         return self._make(opening, task, value=lambda _: 0.0)
 
     def _task(
@@ -88,12 +88,12 @@ class TrialRunner:
         judges: Judges = NO_JUDGES,
         plan: Plan | None = None,
         load: Load | None = None,
-        situations: tuple[Situation, ...] = (),
-        situation_s: float = 0.0,
+        check_loads: tuple[CheckLoad, ...] = (),
+        check_s: float = 0.0,
     ) -> TrialTask:
         return TrialTask(
             config=dict(opening.config), load=load or self.setup.load, plan=plan or self.plan, judges=judges,
-            situations=situations, situation_s=situation_s, moved=self.storage.recall(MOVED_LOAD),
+            check_loads=check_loads, check_s=check_s, moved=self.storage.recall(MOVED_LOAD),
             retries=self.retries,
         )  # fmt: skip
 

@@ -27,8 +27,8 @@ class Role(StrEnum):
     CONFIRM = "confirm"
     LATENCY = "latency"
     """At a fixed rate: its response times count, its goodput says nothing."""
-    OTHER_LOADS = "other loads"
-    """Under loads that nothing was tuned on, one situation after the other."""
+    ROBUSTNESS = "other loads"
+    """Under check loads, which nothing was tuned on, one after the other."""
     SWEEP = "sweep"
     """With one parameter at a value whose response is measured; kept apart from the study's own trials."""
     CONTEST = "contest"
@@ -44,7 +44,7 @@ class Role(StrEnum):
     @property
     def is_under_study_load(self) -> bool:
         """Whether its goodput is what the study's own load gets, and so belongs into the model."""
-        return self not in {Role.LATENCY, Role.OTHER_LOADS, Role.CURVE}
+        return self not in {Role.LATENCY, Role.ROBUSTNESS, Role.CURVE}
 
 
 class Metric(StrEnum):
@@ -94,7 +94,7 @@ class Gate(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Situation:
+class CheckLoad:
     """A load that a configuration was not tuned on."""
 
     name: str
@@ -145,8 +145,8 @@ class Window:
     """Differences of the target's counters over the window (measure/counters.py names them)."""
     verdicts: tuple[Verdict, ...] = ()
     """The validity checks that it did not pass; empty for one that counts."""
-    situation: str = ""
-    """Name of the situation that it was measured in; empty under the study's own load."""
+    check_load: str = ""
+    """Name of the check load that it was measured under; empty under the study's own load."""
     parts: Mapping[str, "Window"] = field(default_factory=dict)
     """Of a study with several loads: load → its own window, all next to each other. This one has their sums,
     and counts when all of them do. Empty for one load."""

@@ -230,17 +230,17 @@ def front_rows(summary: "Summary") -> list[Row]:
     ]
 
 
-def other_load_rows(summary: "Summary") -> list[Row]:
-    """Show what candidates met: of whom, load, requests per second of both, ratio, failures, finding."""
+def robustness_rows(summary: "Summary") -> list[Row]:
+    """Show the robustness checks: of whom, load, requests per second of both, ratio, failures, finding."""
     rows: list[Row] = []
-    for number, found in enumerate(summary.other_loads, 1):
+    for number, found in enumerate(summary.robustness, 1):
         name = summary.side if summary.is_winner(found.config) else f"candidate {number}"
-        for each in found.faced:
+        for each in found.checked:
             rates = (each.default.failure_rate, each.candidate.failure_rate)
             rows.append(
                 (
                     name,
-                    each.situation.name,
+                    each.check_load.name,
                     say_rate(each.default.goodput_rps),
                     say_rate(each.candidate.goodput_rps),
                     say_estimate(each),
@@ -325,8 +325,8 @@ def failure_rows(summary: "Summary") -> list[Row]:
 
 
 def request_failure_rows(summary: "Summary") -> list[Row]:
-    """Count failed requests by kind, over all measured trials but those under other loads."""
-    counted = [trial for trial in summary.trials if trial.counts and trial.role is not Role.OTHER_LOADS]
+    """Count failed requests by kind, over all measured trials but those under check loads."""
+    counted = [trial for trial in summary.trials if trial.counts and trial.role is not Role.ROBUSTNESS]
     rows: list[Row] = []
     for kind in FAILURE_KINDS:
         failed = [sum(getattr(each.failures, kind) for each in trial.windows) for trial in counted]
@@ -484,7 +484,7 @@ TABLES: "Mapping[str, Callable[[Summary], list[Row]]]" = {
     "interactions": interaction_rows,
     "mechanisms": mechanism_rows,
     "front": front_rows,
-    "other_loads": other_load_rows,
+    "robustness": robustness_rows,
     "failures": failure_rows,
     "request_failures": request_failure_rows,
     "gates": gate_rows,

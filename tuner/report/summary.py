@@ -9,7 +9,7 @@ from typing import Any
 
 from tuner.campaign.stages.confirm import choose_bound, read_gain
 from tuner.campaign.stages.fixed_rate import LatencyClaim, read_latency
-from tuner.campaign.stages.other_loads import read_other_loads
+from tuner.campaign.stages.robustness import read_robustness
 from tuner.campaign.suggest import left_to_gain
 from tuner.errors import UsageError
 from tuner.explain.beliefs import TOLD
@@ -24,7 +24,7 @@ from tuner.report.conclusions import conclude
 from tuner.report.reasons import explain_gain, explain_no_winner, explain_spoiled
 from tuner.report.wording import capitalize
 from tuner.space import Space
-from tuner.statistics.confirmation.other_loads import OtherLoads
+from tuner.statistics.confirmation.robustness import Robustness
 from tuner.statistics.confirmation.paired_gain import Gain
 from tuner.statistics.baseline_level import Speedup
 from tuner.statistics.feasibility import Assessment, Feasibility, judge_feasibility
@@ -200,7 +200,7 @@ class Summary:
     """Finalists that were rejected, in order."""
     found: Found | None = None
     """What was found and is not shipped, of a finished study without a winner; None where nothing was."""
-    other_loads: tuple[OtherLoads, ...] = ()
+    robustness: tuple[Robustness, ...] = ()
     """What candidates gave under loads that nothing was tuned on, in the order in which they came."""
     by_load: tuple[Sides, ...] = ()
     """Both sides under each of several loads; empty for one."""
@@ -285,9 +285,9 @@ class Summary:
         return self.space.grows(self.chosen) if self.chosen is not None else ()
 
     @property
-    def winner_elsewhere(self) -> OtherLoads | None:
-        """Return what the winner gave under other loads; None where it met none."""
-        found = [each for each in self.other_loads if self.is_winner(each.config)]
+    def winner_elsewhere(self) -> Robustness | None:
+        """Return what the winner gave in the robustness check; None without one."""
+        found = [each for each in self.robustness if self.is_winner(each.config)]
         return found[-1] if found else None
 
     @property
@@ -369,7 +369,7 @@ def summarize(
         latency=read_latency(storage, trials, default) if gain else None,
         refusals=refusals,
         found=unshipped,
-        other_loads=read_other_loads(storage, trials, default),
+        robustness=read_robustness(storage, trials, default),
         by_load=_sides_by_load(settings, (default, winner_config), (of_default, of_winner), gain),
         across=describe_across(settings),
         by_host=_sides_by_host(storage.hosts, (default, winner_config), (of_default, of_winner), gain),

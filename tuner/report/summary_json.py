@@ -10,10 +10,10 @@ from tuner.records import Trial, Window
 from tuner.records.latency import Quantile
 from tuner.report.explanation.as_json import explanation_json, sensitivity_json
 from tuner.report.summary import P99, Arm, Found, Sides, Summary
-from tuner.report.wording import say_other_loads
+from tuner.report.wording import say_robustness
 from tuner.space import describe_searched
 from tuner.statistics.age import Trend
-from tuner.statistics.confirmation.other_loads import OtherLoads, Side
+from tuner.statistics.confirmation.robustness import Robustness, Side
 from tuner.statistics.confirmation.paired_gain import Gain
 from tuner.statistics.baseline_level import Speedup
 from tuner.statistics.feasibility import Assessment
@@ -66,7 +66,7 @@ def summary_json(summary: Summary) -> dict[str, Any]:
         "front": [_choice_json(summary, number, choice) for number, choice in enumerate(summary.front, 1)],
         "found": None if summary.found is None else _found_json(summary, summary.found),
         "passed_over": [{"config": dict(each.config), "reason": each.reason} for each in summary.refusals],
-        "other_loads": [_other_loads_json(summary, each) for each in summary.other_loads],
+        "robustness": [_robustness_json(summary, each) for each in summary.robustness],
         "latency": None if latency is None else _latency_json(latency),
         "noise": _fields(summary.noise, "sigma_window", "sigma_trial", "drift_per_s"),
         "sensitivity": []
@@ -205,21 +205,21 @@ def _parts_json(window: Window) -> dict[str, Any]:
     }
 
 
-def _other_loads_json(summary: Summary, found: OtherLoads) -> dict[str, Any]:
+def _robustness_json(summary: Summary, found: Robustness) -> dict[str, Any]:
     return {
         "config": dict(found.config),
         "winner": summary.is_winner(found.config),
         **_fields(found, "verdict", "pairs", "failure"),
-        "text": say_other_loads(found, "winner" if summary.is_winner(found.config) else "candidate"),
-        "situations": [
+        "text": say_robustness(found, "winner" if summary.is_winner(found.config) else "candidate"),
+        "check_loads": [
             {
-                **_fields(each.situation, "name", "connections", "keepalive", "slow_clients"),
+                **_fields(each.check_load, "name", "connections", "keepalive", "slow_clients"),
                 "verdict": each.finding,
                 "default": _side_json(each.default),
                 "candidate": _side_json(each.candidate),
                 **_fields(each, "ratio", "low", "high"),
             }
-            for each in found.faced
+            for each in found.checked
         ],
         "left_out": dict(found.left_out),
     }

@@ -33,7 +33,7 @@ from tuner.report.wording import (
     say_gain,
     say_lacks,
     say_metric,
-    say_other_loads,
+    say_robustness,
     say_quantile,
     say_rate,
     say_speedup,
@@ -72,7 +72,7 @@ def final_screen(
     rates = describe_rates(summary.default, summary.winner, is_fixed=summary.latency is not None)
     notes = ((rates, "dim"), (describe_tail(summary), "yellow"), (describe_limit(summary), "dim"))
     parts += [Text(note, style=style) for note, style in notes if note]
-    parts += _other_loads(summary)
+    parts += _robustness(summary)
     if summary.shipped and (summary.winner or summary.found or summary.state != "finished"):
         parts += [Text(""), *_difference(summary)]
     parts += _capacity(summary)
@@ -231,22 +231,22 @@ def _difference(summary: "Summary") -> list[RenderableType]:
     return parts
 
 
-def _other_loads(summary: "Summary") -> list[RenderableType]:
+def _robustness(summary: "Summary") -> list[RenderableType]:
     """Show how the winner fares under loads that it was not tuned on, and what was rejected."""
     table = Table.grid(padding=(0, 2))
     table.add_column(no_wrap=True)
     found = summary.winner_elsewhere
-    for each in summary.other_loads:
+    for each in summary.robustness:
         if each.is_rejected and each is not found:
-            table.add_row("rejected", Text(say_other_loads(each, "candidate"), style="yellow"))
-    elsewhere = [dict(each.config) for each in summary.other_loads if each.is_rejected]
+            table.add_row("rejected", Text(say_robustness(each, "candidate"), style="yellow"))
+    elsewhere = [dict(each.config) for each in summary.robustness if each.is_rejected]
     for refusal in summary.refusals:
         if dict(refusal.config) not in elsewhere:
             said = f"{', '.join(summary.show_changes(refusal.config))}: {refusal.reason}"
             table.add_row("rejected", Text(make_printable(said), style="yellow"))
-    if found is not None and (told := say_other_loads(found)):
+    if found is not None and (told := say_robustness(found)):
         style = "bold red" if found.is_rejected else "yellow" if found.warnings else ""
-        table.add_row("other loads", Text(told, style=style))
+        table.add_row("robustness", Text(told, style=style))
     return [Text(""), table] if table.row_count else []
 
 

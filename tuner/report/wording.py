@@ -13,7 +13,7 @@ from tuner.study.presets import PRESETS
 if TYPE_CHECKING:
     from tuner.records.latency import Quantile
     from tuner.statistics.age import Age, Trend
-    from tuner.statistics.confirmation.other_loads import Faced, OtherLoads
+    from tuner.statistics.confirmation.robustness import Checked, Robustness
     from tuner.statistics.confirmation.paired_gain import Gain
     from tuner.statistics.baseline_level import Speedup
 
@@ -199,27 +199,27 @@ def say_metric(metric: Metric) -> str:
     return "correct responses per second"
 
 
-def say_other_loads(found: "OtherLoads", name: str = "winner") -> str:
-    """Write in one line how a candidate fares under loads that it was not tuned on; empty where it met none.
+def say_robustness(found: "Robustness", name: str = "winner") -> str:
+    """Write in one line how a candidate fares under loads that it was not tuned on; empty without a check.
 
     What it does not bear comes first, then what got worse, then where it holds, then slow clients with both
     figures, and last what could not be tried.
     """
     if found.failure is not None:
-        return make_printable(f"does not run under other loads: {found.failure}")
-    bad = [_say_faced(each, name) for each in found.faced if each.is_rejected]
-    worse = [_say_faced(each, name) for each in found.faced if each.is_warning]
-    fine = [each for each in found.faced if each.finding == "holds"]
-    slow = [_say_faced(each, name) for each in fine if each.situation.slow_clients]
-    held = _say_held([each for each in fine if not each.situation.slow_clients])
+        return make_printable(f"does not run under the check loads: {found.failure}")
+    bad = [_say_checked(each, name) for each in found.checked if each.is_rejected]
+    worse = [_say_checked(each, name) for each in found.checked if each.is_warning]
+    fine = [each for each in found.checked if each.finding == "holds"]
+    slow = [_say_checked(each, name) for each in fine if each.check_load.slow_clients]
+    held = _say_held([each for each in fine if not each.check_load.slow_clients])
     left_out = [make_printable(f"not tried: {what} ({why})") for what, why in found.left_out.items()]
     return "; ".join([*bad, *worse, *held, *slow, *left_out])
 
 
-def _say_held(fine: "Sequence[Faced]") -> list[str]:
-    """Write the situations that need no figures: holds from 25 to 400 connections and with keep-alive."""
-    counts = sorted(each.situation.connections for each in fine if each.situation.changes == "connections")
-    others = [f"with {each.situation.name}" for each in fine if each.situation.changes != "connections"]
+def _say_held(fine: "Sequence[Checked]") -> list[str]:
+    """Write the check loads that need no figures: holds from 25 to 400 connections and with keep-alive."""
+    counts = sorted(each.check_load.connections for each in fine if each.check_load.changes == "connections")
+    others = [f"with {each.check_load.name}" for each in fine if each.check_load.changes != "connections"]
     if len(counts) > 1:
         others.insert(0, f"from {counts[0]:,} to {counts[-1]:,} connections")
     elif counts:
@@ -227,9 +227,9 @@ def _say_held(fine: "Sequence[Faced]") -> list[str]:
     return [f"holds {' and '.join(others)}"] if others else []
 
 
-def _say_faced(each: "Faced", name: str) -> str:
-    """Write one situation with the figures of both sides."""
-    where = f"with {each.situation.name}"
+def _say_checked(each: "Checked", name: str) -> str:
+    """Write one check load with the figures of both sides."""
+    where = f"with {each.check_load.name}"
     default, candidate = say_rate(each.default.goodput_rps), say_rate(each.candidate.goodput_rps)
     figures = f"default {default}, {name} {candidate} requests/s"
     settling = _say_settling(each, name)
@@ -241,7 +241,7 @@ def _say_faced(each: "Faced", name: str) -> str:
     return f"{each.finding} {where}: {figures} ({say_estimate(each)}){settling}"
 
 
-def _say_settling(each: "Faced", name: str) -> str:
+def _say_settling(each: "Checked", name: str) -> str:
     """Write how long a side that is slower to make room for slow clients serves less; empty otherwise."""
     default_s, candidate_s = (round(side.settling_s) for side in (each.default, each.candidate))
     if candidate_s <= default_s:

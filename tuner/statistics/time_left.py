@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from tuner.study.presets import Plan
 
-STAGES = ("calibrate", "search", "race", "ablation", "other loads", "confirm", "latency", "effects")
+STAGES = ("calibrate", "search", "race", "ablation", "robustness", "confirm", "latency", "effects")
 """In the order in which a campaign goes through them."""
 RACE_TRIALS, ABLATION_TRIALS = 9, 2
 """After which race and, beside factorial trials, ablation mostly have nothing left to tell: medians."""
@@ -84,8 +84,8 @@ class Outlook:
         most_s = {"race": plan.race_s, "ablation": 2 * plan.ablation_s}
         if stage in most_s:
             return min(most_s[stage], usual_trials(plan, self.trial_s)[stage] * self.trial_s)
-        if stage == "other loads":
-            return plan.other_loads_s
+        if stage == "robustness":
+            return plan.robustness_s
         trials = {"confirm": 2 * self.pairs, "latency": 2 * plan.rate_pairs * self.has_rate}
         return (trials.get(stage, 0) + self._extended(stage)) * self._each_s(stage)
 

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Generic, TypeVar
 from pydantic import AfterValidator, Field, TypeAdapter
 
 from tuner.ports import Config, Scalar
-from tuner.records import Fingerprint, Metric, Situation
+from tuner.records import Fingerprint, Metric, CheckLoad
 from tuner.records.as_json import require_plain
 from tuner.records.blend import Blend, Hosts
 from tuner.space import facts_from_json
@@ -31,7 +31,7 @@ def _require_facts(value: Mapping[str, Any]) -> Mapping[str, Any]:
 StoredFacts = Annotated[Mapping[str, Any], AfterValidator(_require_facts)]
 VERSION = 2
 """Of all the forms below, trials included; storages that name none are of the first. The second has trials
-under other loads."""
+under check loads."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class Fact(Generic[T]):
 
     def to_json(self, value: T) -> Any:  # noqa: ANN401 - JSON values
         """Return a fact as JSON values."""
-        return self.form.dump_python(value, mode="json")
+        return self.form.dump_python(value, mode="json", by_alias=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,7 +87,7 @@ class FixedRateComparison:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Meeting:
+class PlannedCheck:
     """A candidate and the default under loads that nothing was tuned on, as planned before the first trial.
 
     It is judged by what is said here and by its trials, and by nothing that changes later.
@@ -95,12 +95,12 @@ class Meeting:
 
     config: Config
     """The candidate."""
-    situations: tuple[Situation, ...]
+    check_loads: Annotated[tuple[CheckLoad, ...], Field(alias="situations")]
     left_out: Mapping[str, str]
-    """Situations that cannot be made: name → reason."""
+    """Check loads that cannot be made: name → reason."""
     pairs: int
     first_block: int
-    """Number of its first pair among those of all meetings."""
+    """Number of its first pair among those of all checks."""
     window_s: float
     pair_sd: float
     """SD of the log ratio of two windows of two trials, as known from the study's own load."""
@@ -262,7 +262,7 @@ FINALIST: Fact[tuple[Config, ...]] = Fact("finalist", TypeAdapter(tuple[Config, 
 """The configuration that leads after the race, or none."""
 REFUSALS: Fact[tuple[Refusal, ...]] = Fact("refused", TypeAdapter(tuple[Refusal, ...]))
 CONFIRMATION: Fact[Confirmation] = Fact("confirm", TypeAdapter(Confirmation))
-OTHER_LOADS: Fact[tuple[Meeting, ...]] = Fact("other_loads", TypeAdapter(tuple[Meeting, ...]))
+ROBUSTNESS: Fact[tuple[PlannedCheck, ...]] = Fact("other_loads", TypeAdapter(tuple[PlannedCheck, ...]))
 """One for each candidate that came so far, in order."""
 FIXED_RATE: Fact[FixedRateComparison] = Fact("latency", TypeAdapter(FixedRateComparison))
 
@@ -292,7 +292,7 @@ CURVE: Fact[CurvePlan] = Fact("curve", TypeAdapter(CurvePlan))
 """Likewise, of a load curve."""
 
 PLANS: tuple[Fact[Any], ...] = (
-    METRIC, BLEND, MOVED_LOAD, PACE, IS_SEARCHED, FINALIST, REFUSALS, OTHER_LOADS, CONFIRMATION, FIXED_RATE,
+    METRIC, BLEND, MOVED_LOAD, PACE, IS_SEARCHED, FINALIST, REFUSALS, ROBUSTNESS, CONFIRMATION, FIXED_RATE,
     VERDICT,
 )  # fmt: skip
 """What the stages of a campaign plan and settle; where another worker has changed any of it, a campaign goes

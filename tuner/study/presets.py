@@ -36,7 +36,7 @@ class Plan:
     rate_window_s: float = 20.0
     factorial: int = 0
     """Factorial trials, which tell apart what each setting of a finalist is worth; 0 for none."""
-    other_loads_s: float = 0.0
+    robustness_s: float = 0.0
     """Seconds in which a candidate and the default meet loads that nothing was tuned on; 0 leaves it out."""
     slice_s: float = 1.0
     """Of the warm-up, which is looked at slice by slice."""
@@ -108,7 +108,7 @@ class Plan:
             return fitted if minutes is None else replace(fitted, minutes=minutes)
         share = minutes / self.minutes
         rate_pairs = math.floor(self.rate_pairs * share)
-        other_loads_s = self.other_loads_s * share
+        robustness_s = self.robustness_s * share
         pairs = max(LEAST_PAIRS, round(self.pairs * share))
         least_confirm_s = 2 * pairs * (self.warmup_s + self.window_s)
         return replace(
@@ -123,7 +123,7 @@ class Plan:
             factorial=round(self.factorial * share),
             confirm_s=max(self.confirm_s * share, least_confirm_s) if self.confirm_s else 0.0,
             rate_pairs=rate_pairs if rate_pairs >= LEAST_RATE_PAIRS else 0,
-            other_loads_s=other_loads_s if other_loads_s >= LEAST_OTHER_LOADS_S else 0.0,
+            robustness_s=robustness_s if robustness_s >= LEAST_ROBUSTNESS_S else 0.0,
         )
 
 
@@ -138,8 +138,8 @@ LEAST_CALIBRATION = 3
 LEAST_SHARE = 0.75
 """Of a preset's time, with which its trials keep all their windows."""
 LEAST_RATE_PAIRS = 3
-LEAST_OTHER_LOADS_S = 10.0
-"""A pair of trials in all situations takes as long."""
+LEAST_ROBUSTNESS_S = 10.0
+"""A pair of trials under all check loads takes as long."""
 LEAST_PAIRS = 4
 """With three pairs the t interval is so wide that hardly anything is proved by it (t = 4.3)."""
 
@@ -149,17 +149,17 @@ PRESETS: Mapping[str, Plan] = MappingProxyType(
         "quick": Plan(
             minutes=5, trials=100, window_s=1, warmup_s=1, warmup_max_s=2, windows=(1, 2),
             calibration_trials=4, race_s=25, ablation_s=35, pairs=5, extend_to=5, confirm_s=90,
-            other_loads_s=20, factorial=16,
+            robustness_s=20, factorial=16,
         ),
         "standard": Plan(
             minutes=75, trials=120, window_s=5, warmup_s=5, warmup_max_s=15, windows=(2, 3),
             calibration_trials=8, race_s=480, ablation_s=600, pairs=10, extend_to=20,
-            rate_pairs=5, other_loads_s=120, factorial=16,
+            rate_pairs=5, robustness_s=120, factorial=16,
         ),
         "thorough": Plan(
             minutes=180, trials=240, window_s=5, warmup_s=5, warmup_max_s=15, windows=(2, 3),
             calibration_trials=8, race_s=960, ablation_s=1200, pairs=16, extend_to=32,
-            rate_pairs=8, other_loads_s=240, factorial=16,
+            rate_pairs=8, robustness_s=240, factorial=16,
         ),
     }
 )  # fmt: skip

@@ -19,7 +19,7 @@ from tuner.campaign.campaign import run_campaign
 from tuner.campaign.stages.confirm import read_gain
 from tuner.records import Failure, Role
 from tuner.statistics.ranking import DEFAULT_ARM, WINNER_ARM, config_key
-from tuner.study.facts import CONFIRMATION, OTHER_LOADS, REFUSALS
+from tuner.study.facts import CONFIRMATION, ROBUSTNESS, REFUSALS
 from tuner.study.presets import PRESETS
 
 CRASH = Failure(kind="crashed", reason="nginx: it was killed by signal -11")
@@ -174,9 +174,9 @@ def test_what_is_left_after_a_refusal_goes_to_the_next_best_however_many_pairs_w
     campaign = make_campaign(write_study(tmp_path, seed=seed), host, storage, plan=plan)
     began_s = host.clock.time()
 
-    def fail_requests_of_the_first(config, situation):
-        first = storage.recall(OTHER_LOADS)[0].config
-        return 0.2 if situation.changes == "connections" and config == first else 0.0
+    def fail_requests_of_the_first(config, check_load):
+        first = storage.recall(ROBUSTNESS)[0].config
+        return 0.2 if check_load.changes == "connections" and config == first else 0.0
 
     host.failure_rate_in = fail_requests_of_the_first
 
@@ -184,7 +184,7 @@ def test_what_is_left_after_a_refusal_goes_to_the_next_best_however_many_pairs_w
 
     (refused, *_) = storage.recall(REFUSALS)
     planned = storage.recall(CONFIRMATION)
-    assert config_key(refused.config) == config_key(storage.recall(OTHER_LOADS)[0].config)
+    assert config_key(refused.config) == config_key(storage.recall(ROBUSTNESS)[0].config)
     assert planned is not None
     assert config_key(planned.config) != config_key(refused.config)
     assert len([each for each in campaign.trials if each.role is Role.CONFIRM]) >= 2 * plan.pairs

@@ -169,5 +169,5 @@ def test_the_time_of_a_trial_is_planned_with_all_its_loads(run):
 def test_every_trial_has_every_load(run):
     campaign, _ = run({"pages": both, "images": both})
 
-    trials = [trial for trial in campaign.trials if trial.role is not Role.OTHER_LOADS and trial.windows]
+    trials = [trial for trial in campaign.trials if trial.role is not Role.ROBUSTNESS and trial.windows]
     assert all(set(window.parts) == {"pages", "images"} for trial in trials for window in trial.windows)

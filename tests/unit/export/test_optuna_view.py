@@ -85,7 +85,7 @@ def test_two_objectives_are_two_values_each_in_its_direction() -> None:
 def test_a_trial_under_another_load_is_not_shown_and_one_that_runs_has_no_value() -> None:
     *others, last = SUMMARY.trials
     running = replace(last, number=last.number + 1, state=State.RUNNING, windows=())
-    elsewhere = replace(last, role=Role.OTHER_LOADS)
+    elsewhere = replace(last, role=Role.ROBUSTNESS)
     summary = replace(SUMMARY, trials=(*others, elsewhere, running))
 
     shown = optuna.load_study(study_name=summary.study, storage=copy_as_optuna(summary, ())).trials

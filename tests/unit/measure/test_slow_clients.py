@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from tuner.measure.situations import TOOL
+from tuner.measure.check_loads import TOOL
 from tuner.measure.slow_clients import MOST_CLIENTS, MOST_S
 
 CLIENTS = 5

@@ -51,7 +51,9 @@ def test_a_round_is_kept_with_its_parts_and_without_what_is_made_of_them():
 
 
 def test_a_window_of_one_load_is_stored_as_it_always_was():
-    assert "parts" not in window_to_json(window(1000))
+    checked = replace(window(1000), check_load="25 connections")
+    assert "parts" not in window_to_json(checked)
+    assert window_to_json(checked)["situation"] == "25 connections"
     assert window_from_json({"started_s": 1.0, "duration_s": 2.0, "correct": 3}).parts == {}
 
 

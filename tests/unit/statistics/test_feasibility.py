@@ -122,7 +122,7 @@ def test_what_cannot_be_shown_in_a_study_may_ship_when_nothing_ever_failed():
 
 def test_trials_that_are_no_test_of_the_load_do_not_count():
     at_fixed_rate = measured(CACHED, 4000, role=Role.LATENCY, arm="winner", block=0)
-    elsewhere = measured(CACHED, 4000, role=Role.OTHER_LOADS, arm="candidate", block=0)
+    elsewhere = measured(CACHED, 4000, role=Role.ROBUSTNESS, arm="candidate", block=0)
     lost = measured(CACHED, 4000, state=State.INVALID)
     running = measured(CACHED, 4000, state=State.RUNNING)
 

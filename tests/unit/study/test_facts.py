@@ -10,20 +10,20 @@ from optuna.trial import TrialState, create_trial
 from tests.unit.simulated_study import FINGERPRINT
 from tuner.campaign.stages.confirm import read_gain
 from tuner.campaign.stages.fixed_rate import read_latency
-from tuner.campaign.stages.other_loads import read_other_loads
+from tuner.campaign.stages.robustness import read_robustness
 from tuner.errors import UsageError
-from tuner.records import Metric, Situation
+from tuner.records import Metric, CheckLoad
 from tuner.records.blend import Across, AcrossHosts, Blend, Hosts
 from tuner.study import facts
 from tuner.study.databases.storage_url import sqlite_url
-from tuner.study.facts import Confirmation, Meeting, Refusal
+from tuner.study.facts import Confirmation, PlannedCheck, Refusal
 from tuner.study.open_storage import open_storage
 
 FIRST_FORMAT = json.loads(Path(__file__).with_name("first_format.json").read_text(encoding="utf-8"))
 """A whole study as it was written before facts had types and a version."""
 LATER = (
     facts.BLEND, facts.DIFFERENCES, facts.FORMAT, facts.METRIC, facts.MOVED_LOAD, facts.REFUSALS,
-    facts.OTHER_LOADS, facts.SWEEP, facts.CONTEST, facts.CURVE, facts.OTHER_HOSTS, facts.HOSTS,
+    facts.ROBUSTNESS, facts.SWEEP, facts.CONTEST, facts.CURVE, facts.OTHER_HOSTS, facts.HOSTS,
     facts.PLANNED, facts.BEGUN_AGAIN, facts.PACE,
 )  # fmt: skip
 """What that tuner did not write."""
@@ -65,7 +65,7 @@ def test_a_study_of_an_earlier_tuner_is_read(old):
     assert old.recall(facts.FIXED_RATE).rate_rps == FIRST_FORMAT["latency"]["rate_rps"]
     assert old.recall(facts.VERDICT) == "confirmed"
     assert all(old.recall(fact) is None for fact in LATER)
-    assert read_other_loads(old, old.trials(), WINNER) == ()
+    assert read_robustness(old, old.trials(), WINNER) == ()
 
 
 def test_the_claims_of_an_earlier_tuners_study_stay_what_they_were(old):
@@ -127,17 +127,18 @@ def test_what_counts_of_several_loads_is_read_back_and_is_what_trials_are_read_b
     assert all(window.blend == blend for trial in old.trials() for window in trial.windows)
 
 
-def test_what_candidates_met_is_read_back_as_it_was_planned(old):
-    situation = Situation(
+def test_a_planned_check_is_read_back_as_it_was_planned(old):
+    check_load = CheckLoad(
         name="60 slow clients", changes="clients", connections=100, keepalive=True, slow_clients=60
     )
-    meeting = Meeting(
-        config=WINNER, situations=(situation,), left_out={"400 connections": "no ports"}, pairs=2,
+    check = PlannedCheck(
+        config=WINNER, check_loads=(check_load,), left_out={"400 connections": "no ports"}, pairs=2,
         first_block=4, window_s=1.0, pair_sd=0.1, failure_limit=0.001,
     )  # fmt: skip
-    old.remember(facts.OTHER_LOADS, (meeting, meeting))
+    old.remember(facts.ROBUSTNESS, (check, check))
 
-    assert old.recall(facts.OTHER_LOADS) == (meeting, meeting)
+    assert old.recall(facts.ROBUSTNESS) == (check, check)
+    assert old.plans()["other_loads"][0].keys() >= {"situations", "pair_sd"}
 
 
 def test_a_study_of_an_earlier_tuner_maximizes_goodput(old):

@@ -1,1 +1,1 @@
-"""Stages of a campaign: search, race, ablation, other loads, confirmation, fixed rate, effects."""
+"""Stages of a campaign: search, race, ablation, robustness check, confirmation, fixed rate, effects."""

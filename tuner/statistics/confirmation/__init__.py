@@ -1,1 +1,1 @@
-"""How many pairs prove a gain, what pairs say, and what became of it under other loads."""
+"""How many pairs prove a gain, what pairs say, and what became of it in the robustness check."""

@@ -14,11 +14,11 @@ from typing import Literal
 from scipy.special import stdtrit
 
 from tuner.ports import Config
-from tuner.records import Situation, Window
+from tuner.records import CheckLoad, Window
 from tuner.statistics.failure_rate import Counts, FailureRate, FailureRates
 
 Finding = Literal["holds", "undecided", "slower", "fails more", "loses", "fails"]
-"""Of one situation, the mildest first. The last two reject a candidate."""
+"""Of one check load, the mildest first. The last two reject a candidate."""
 Verdict = Literal["holds", "loses", "fails"]
 LOSS = 0.05
 """A loss up to here needs no words unless it is beyond the noise."""
@@ -31,10 +31,10 @@ NOTICED_RATE = 0.001
 NOTABLY = 2.0
 """A failure rate that is not so many times the default's is no new failure."""
 PRIOR_DEGREES = 8.0
-"""Degrees of freedom that the study's own noise is worth: other loads may be noisier, and with two pairs that
+"""Degrees of freedom that the study's own noise is worth: check loads may be noisier, and with two pairs that
 hardly shows."""
 ALPHA = 0.10
-"""Two-sided, for the intervals of all situations together (Bonferroni)."""
+"""Two-sided, for the intervals of all check loads together (Bonferroni)."""
 OPEN = 0.25
 """Probability of an outage from which on another pair is worth its time."""
 UNCLEAR = (0.2, 0.9)
@@ -52,7 +52,7 @@ FAILING = 0.5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Side:
-    """What one configuration gave in one situation."""
+    """What one configuration gave under one check load."""
 
     goodput_rps: float
     """Geometric mean over its trials; 0 when nothing was answered in one of them."""
@@ -67,10 +67,10 @@ class Side:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Faced:
-    """Default and candidate in one situation."""
+class Checked:
+    """Default and candidate under one check load."""
 
-    situation: Situation
+    check_load: CheckLoad
     default: Side
     candidate: Side
     ratio: float
@@ -100,14 +100,14 @@ class Faced:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OtherLoads:
+class Robustness:
     """A candidate and the default under loads that nothing was tuned on."""
 
     config: Config
     """The candidate."""
-    faced: tuple[Faced, ...]
+    checked: tuple[Checked, ...]
     left_out: Mapping[str, str]
-    """Situation → why nothing is known of it."""
+    """Check load → why nothing is known of it."""
     pairs: int
     failure: str | None = None
     """Why the candidate could not even be started, or ended by itself."""
@@ -117,7 +117,7 @@ class OtherLoads:
     @property
     def verdict(self) -> Verdict:
         """Return the worst that was found."""
-        found = {each.finding for each in self.faced}
+        found = {each.finding for each in self.checked}
         if self.failure is not None or "fails" in found:
             return "fails"
         return "loses" if "loses" in found else "holds"
@@ -127,58 +127,58 @@ class OtherLoads:
         return self.verdict != "holds"
 
     @property
-    def warnings(self) -> tuple[Faced, ...]:
+    def warnings(self) -> tuple[Checked, ...]:
         """Return where something got worse, or may have."""
-        return tuple(each for each in self.faced if each.is_warning)
+        return tuple(each for each in self.checked if each.is_warning)
 
     @property
     def is_open(self) -> bool:
         """Whether another pair may yet reject it."""
-        return not self.is_rejected and any(each.is_open for each in self.faced)
+        return not self.is_rejected and any(each.is_open for each in self.checked)
 
     @property
     def is_unclear(self) -> bool:
         """Whether another pair may tell if it fails more than the default."""
         low, high = UNCLEAR
-        return not self.is_rejected and any(low <= each.p_more_failures < high for each in self.faced)
+        return not self.is_rejected and any(low <= each.p_more_failures < high for each in self.checked)
 
 
-def describe(met: OtherLoads) -> str:
+def describe(found: Robustness) -> str:
     """Say what speaks against a candidate: where it fails, or else loses most."""
-    if met.failure is not None:
-        return f"under other loads it {met.failure}"
-    against = [each for each in met.faced if each.finding == met.verdict]
+    if found.failure is not None:
+        return f"under the check loads it {found.failure}"
+    against = [each for each in found.checked if each.finding == found.verdict]
     if not against:
-        return "it holds under other loads"
+        return "it passes the robustness check"
     worst = min(against, key=lambda each: each.ratio)
-    default, candidate, where = worst.default, worst.candidate, f" on {met.host}" if met.host else ""
+    default, candidate, where = worst.default, worst.candidate, f" on {found.host}" if found.host else ""
     return (
-        f"with {worst.situation.name}{where} it serves {candidate.goodput_rps:,.0f} requests/s and fails "
+        f"with {worst.check_load.name}{where} it serves {candidate.goodput_rps:,.0f} requests/s and fails "
         f"{candidate.failure_rate:.2%}, the default {default.goodput_rps:,.0f} and {default.failure_rate:.2%}"
     )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SituationPairs:
-    """What was measured in one situation."""
+class CheckedPairs:
+    """What was measured under one check load."""
 
-    situation: Situation
+    check_load: CheckLoad
     pairs: Sequence[tuple[Sequence[Window], Sequence[Window]]]
     """Windows of the default's trial and of the candidate's, pair by pair; every side has one at least."""
     settling_s: tuple[float, float] = (0.0, 0.0)
     """How long default and candidate made room before these windows."""
 
 
-def judge_situations(
-    measured: Sequence[SituationPairs], *, situations: int, pair_sd: float, failure_limit: float
-) -> tuple[Faced, ...]:
-    """Compare both sides in every situation.
+def judge_check_loads(
+    measured: Sequence[CheckedPairs], *, count: int, pair_sd: float, failure_limit: float
+) -> tuple[Checked, ...]:
+    """Compare both sides under every check load.
 
-    Failure rates of all situations are learned together: how much trials differ is common to them.
+    Failure rates of all check loads are learned together: how much trials differ is common to them.
 
     Args:
-        measured: each situation that was.
-        situations: how many there are in all, which share the error rate.
+        measured: each check load that was.
+        count: how many there are in all, which share the error rate.
         pair_sd: SD of the log ratio of a pair under the study's own load.
         failure_limit: share of failed requests that is an outage.
     """
@@ -190,7 +190,7 @@ def judge_situations(
     rates = FailureRates(counts)
     return tuple(
         _judge(
-            each, rates.of((at, 0)), rates.of((at, 1)), alpha=ALPHA / situations, pair_sd=pair_sd,
+            each, rates.of((at, 0)), rates.of((at, 1)), alpha=ALPHA / count, pair_sd=pair_sd,
             failure_limit=failure_limit,
         )
         for at, each in enumerate(measured)
@@ -198,13 +198,13 @@ def judge_situations(
 
 
 def _judge(
-    measured: SituationPairs, of_default: FailureRate, of_candidate: FailureRate, *, alpha: float,
+    measured: CheckedPairs, of_default: FailureRate, of_candidate: FailureRate, *, alpha: float,
     pair_sd: float, failure_limit: float,
-) -> Faced:  # fmt: skip
+) -> Checked:  # fmt: skip
     logs = [_log(theirs) - _log(own) for own, theirs in measured.pairs]
     mean, reach = fmean(logs), _reach(logs, pair_sd, alpha)
-    faced = Faced(
-        situation=measured.situation,
+    checked = Checked(
+        check_load=measured.check_load,
         default=_side(measured, 0, of_default),
         candidate=_side(measured, 1, of_candidate),
         ratio=math.exp(mean), low=math.exp(mean - reach), high=math.exp(min(mean + reach, LARGEST_LOG)),
@@ -214,19 +214,19 @@ def _judge(
     )  # fmt: skip
     # Where the default is out of order, it serves fewer clients and so those more easily.
     default_fails = _p_above(of_default, of_candidate, failure_limit) >= FAILING
-    return replace(faced, finding=_find(faced, sure=1 - alpha / 2, default_fails=default_fails))
+    return replace(checked, finding=_find(checked, sure=1 - alpha / 2, default_fails=default_fails))
 
 
-def _find(faced: Faced, *, sure: float, default_fails: bool) -> Finding:
-    if faced.p_outage >= sure:
+def _find(checked: Checked, *, sure: float, default_fails: bool) -> Finding:
+    if checked.p_outage >= sure:
         return "fails"
-    if faced.high < OUTAGE_RATIO and not default_fails:
+    if checked.high < OUTAGE_RATIO and not default_fails:
         return "loses"
-    if faced.p_more_failures >= WARNED:
+    if checked.p_more_failures >= WARNED:
         return "fails more"
-    if default_fails or (faced.ratio >= 1 - LOSS and faced.high >= 1):
+    if default_fails or (checked.ratio >= 1 - LOSS and checked.high >= 1):
         return "holds"
-    return "slower" if faced.high < 1 else "undecided"
+    return "slower" if checked.high < 1 else "undecided"
 
 
 def _p_above(one: FailureRate, other: FailureRate, limit: float) -> float:
@@ -238,7 +238,7 @@ LARGEST_LOG = 700.0
 """What a float can hold."""
 
 
-def _side(measured: SituationPairs, at: int, rate: FailureRate) -> Side:
+def _side(measured: CheckedPairs, at: int, rate: FailureRate) -> Side:
     trials = [pair[at] for pair in measured.pairs]
     served = all(any(window.correct for window in windows) for windows in trials)
     return Side(

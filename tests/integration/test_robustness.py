@@ -1,4 +1,4 @@
-"""Other loads on a real nginx: the situations are what they say, and an outage in one of them is found."""
+"""Robustness checks on a real nginx: check loads are what they say, and an outage under one is found."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -8,9 +8,9 @@ import pytest
 from tuner.campaign.experiment import Experiment
 from tuner.campaign.prepare import prepare
 from tuner.campaign.progress import NullProgress
-from tuner.campaign.stages.other_loads import meet_other_loads
+from tuner.campaign.stages.robustness import check_robustness
 from tuner.measure import window
-from tuner.measure.situations import name_settling
+from tuner.measure.check_loads import name_settling
 from tuner.optimize.catalogue import make_optimizer
 from tuner.records import Role
 from tuner.study import load_study
@@ -43,7 +43,7 @@ def open_experiment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, study: str)
     settings.folder.mkdir()
     storage = open_storage(settings.storage_url, settings.name)
     optimizer = make_optimizer("random", setup.space.encode(setup.space.default()))
-    plan = replace(PRESETS["quick"], other_loads_s=20)
+    plan = replace(PRESETS["quick"], robustness_s=20)
     return Experiment(setup, plan, storage, optimizer, NullProgress(), session="one")
 
 
@@ -56,9 +56,9 @@ def test_a_candidate_without_room_for_more_connections_fails_where_they_come(
     # Enough for the 40 connections that it is tuned on.
     small = space.open().complete({"worker_connections": 104, "worker_processes": 1})
 
-    found = meet_other_loads(experiment, small)
+    found = check_robustness(experiment, small)
 
-    named = {each.situation.name: each for each in found.faced}
+    named = {each.check_load.name: each for each in found.checked}
     assert list(named) == ["10 connections", "160 connections", "Connection: close", "60 slow clients"]
     assert all(each.default.goodput_rps > 1000 for each in named.values())
     assert all(each.default.failed == 0 for each in named.values())
@@ -67,9 +67,9 @@ def test_a_candidate_without_room_for_more_connections_fails_where_they_come(
     # 100 connections come to within a few of its room: how many are dropped depends on how they arrive.
     assert named["60 slow clients"].finding in {"fails", "fails more"}
     assert found.verdict == "fails"
-    trials = [trial for trial in experiment.trials if trial.role is Role.OTHER_LOADS]
+    trials = [trial for trial in experiment.trials if trial.role is Role.ROBUSTNESS]
     opened = {
-        each.situation: each.counters["passive_opens"] / each.correct
+        each.check_load: each.counters["passive_opens"] / each.correct
         for trial in trials
         if trial.config == default
         for each in trial.valid_windows
@@ -86,16 +86,16 @@ def test_a_server_that_starts_processes_when_slow_clients_come_is_judged_when_it
     experiment = open_experiment(tmp_path, monkeypatch, OF_THREADS)
     few = {"StartServers": 1, "MinSpareThreads": 1, "MaxSpareThreads": 34, "MaxKeepAliveRequests": 0}
 
-    found = meet_other_loads(experiment, experiment.setup.space.complete(few))
+    found = check_robustness(experiment, experiment.setup.space.complete(few))
 
-    (slow,) = (each for each in found.faced if each.situation.slow_clients)
+    (slow,) = (each for each in found.checked if each.check_load.slow_clients)
     assert (found.verdict, slow.finding) == ("holds", "holds")
     assert slow.candidate.goodput_rps > 0.8 * slow.default.goodput_rps
     at_first_s = [
         sum(
-            each.duration_s for each in trial.valid_windows if each.situation == name_settling(slow.situation)
+            each.duration_s for each in trial.valid_windows if each.check_load == name_settling(slow.check_load)
         )
         for trial in experiment.trials
-        if trial.role is Role.OTHER_LOADS and trial.config != experiment.default
+        if trial.role is Role.ROBUSTNESS and trial.config != experiment.default
     ]
     assert slow.candidate.settling_s <= max(at_first_s)

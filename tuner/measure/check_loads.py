@@ -16,14 +16,14 @@ from tuner.measure.gates import RetryBudget
 from tuner.measure.trial import Outcome
 from tuner.measure.window import Load, example_workload, run_window
 from tuner.ports import HTTP1, FileState, LoadShape, Process
-from tuner.records import Situation, Window
+from tuner.records import CheckLoad, Window
 from tuner.study.loads.load_bounds import MOST_CONNECTIONS
 
 FACTOR = 4
 """A quarter of the study's connections, and four times as many."""
 SLOW_CLIENTS = 60
 WARM_UP_S = 0.5
-"""The situations come in the same order for both sides, so what a young server does meets both alike."""
+"""The check loads come in the same order for both sides, so what a young server does meets both alike."""
 READY_S = 4.0
 POLL_S = 0.01
 SPARE_S = 5.0
@@ -42,17 +42,17 @@ TOOL = Path(__file__).with_name("slow_clients.py")
 FIND_PYTHON = 'command -v "$1" || command -v python3'
 
 
-def choose_situations(load: Load, *, is_private: bool) -> tuple[tuple[Situation, ...], Mapping[str, str]]:
-    """Return the situations that this load generator can make, and those that it cannot, with the reason.
+def choose_check_loads(load: Load, *, is_private: bool) -> tuple[tuple[CheckLoad, ...], Mapping[str, str]]:
+    """Return the check loads that this load generator can make, and those that it cannot, with the reason.
 
     Args:
         load: of the study.
         is_private: whether the server is a private instance in a sandbox, which slow clients may hold up.
     """
-    shape, situations, left_out = load.shape, [], {}
+    shape, check_loads, left_out = load.shape, [], {}
     mode = "Connection: close" if shape.keepalive else "keep-alive"
     fewer, more = max(1, shape.connections // FACTOR), shape.connections * FACTOR
-    own = Situation(name="", changes="", connections=shape.connections, keepalive=shape.keepalive)
+    own = CheckLoad(name="", changes="", connections=shape.connections, keepalive=shape.keepalive)
     wanted = [
         replace(own, name=_count(fewer), changes="connections", connections=fewer),
         replace(own, name=_count(more), changes="connections", connections=more),
@@ -62,23 +62,23 @@ def choose_situations(load: Load, *, is_private: bool) -> tuple[tuple[Situation,
     for each in wanted:
         reason = _why_not(load, each, is_private=is_private)
         if reason is None:
-            situations.append(each)
+            check_loads.append(each)
         else:
             left_out[each.name] = reason
-    return tuple(situations), left_out
+    return tuple(check_loads), left_out
 
 
 def _count(connections: int) -> str:
     return f"{connections} connection" if connections == 1 else f"{connections} connections"
 
 
-def _why_not(load: Load, situation: Situation, *, is_private: bool) -> str | None:
-    """Return why a situation cannot be made, or None."""
-    if situation.slow_clients:
+def _why_not(load: Load, check_load: CheckLoad, *, is_private: bool) -> str | None:
+    """Return why a check load cannot be made, or None."""
+    if check_load.slow_clients:
         return None if is_private else "an installed service may have slow clients of its own"
-    if situation.connections > min(MOST_CONNECTIONS, DEFAULT_PORTS - LEAST_FREE_PORTS):
+    if check_load.connections > min(MOST_CONNECTIONS, DEFAULT_PORTS - LEAST_FREE_PORTS):
         return "a load host has no more local ports"
-    own, other = example_workload(load.shape), example_workload(shape_in(load.shape, situation))
+    own, other = example_workload(load.shape), example_workload(shape_in(load.shape, check_load))
     if own == other:
         return "it is the study's own load"
     generator = load.generator
@@ -92,22 +92,22 @@ def _why_not(load: Load, situation: Situation, *, is_private: bool) -> str | Non
     return None
 
 
-def shape_in(shape: LoadShape, situation: Situation) -> LoadShape:
-    """Return the load of a study as a situation changes it."""
-    return replace(shape, connections=situation.connections, keepalive=situation.keepalive)
+def shape_in(shape: LoadShape, check_load: CheckLoad) -> LoadShape:
+    """Return the load of a study as a check load changes it."""
+    return replace(shape, connections=check_load.connections, keepalive=check_load.keepalive)
 
 
-def measure_situations(
+def measure_check_loads(
     deployment: Deployment,
     load: Load,
-    situations: Sequence[Situation],
+    check_loads: Sequence[CheckLoad],
     window_s: float,
     retries: RetryBudget,
     keep: Callable[[Window], None],
 ) -> Outcome:
-    """Load one deployed server in every situation; each window is handed to `keep` as soon as it is over.
+    """Load one deployed server under every check load; each window is handed to `keep` as soon as it is over.
 
-    A window in which nothing was answered counts: that is what is looked for. There is none of a situation
+    A window in which nothing was answered counts: that is what is looked for. There is none of a check load
     that could not be made. As long as a server makes room for slow clients that have just come, its windows
     bear another name.
 
@@ -116,25 +116,25 @@ def measure_situations(
     """
     retries.begin_trial()
     usual_rps = run_window(deployment, load, WARM_UP_S).goodput_rps
-    for situation in situations:
-        measured, other = _in_situation(deployment, load, situation)
-        slow = situation.slow_clients
+    for check_load in check_loads:
+        measured, other = _under_check_load(deployment, load, check_load)
+        slow = check_load.slow_clients
         with slow_clients(deployment, slow, seconds=window_s, protocol=load.shape.protocol) as are_there:
             retries.begin_window()
             again, seen_rps = are_there, list[float]()
             while again:
                 window = run_window(measured, other, window_s)
                 settles = slow > 0 and _is_settling([*seen_rps, window.goodput_rps], usual_rps)
-                keep(replace(window, situation=name_settling(situation) if settles else situation.name))
+                keep(replace(window, check_load=name_settling(check_load) if settles else check_load.name))
                 deployment.check_alive()
                 again = settles or retries.allows_another(window.verdicts, at_s=time.monotonic())
                 seen_rps.append(window.goodput_rps)
     return Outcome(steady=True, pruned=None)
 
 
-def name_settling(situation: Situation) -> str:
+def name_settling(check_load: CheckLoad) -> str:
     """Return what windows are called in which a server still makes room for what has just come."""
-    return situation.name + AT_FIRST
+    return check_load.name + AT_FIRST
 
 
 def _is_settling(seen_rps: Sequence[float], usual_rps: float) -> bool:
@@ -145,10 +145,10 @@ def _is_settling(seen_rps: Sequence[float], usual_rps: float) -> bool:
     return len(before) < SETTLING_WINDOWS and (last == 0 or last > RISING * before[-1])
 
 
-def _in_situation(deployment: Deployment, load: Load, situation: Situation) -> tuple[Deployment, Load]:
+def _under_check_load(deployment: Deployment, load: Load, check_load: CheckLoad) -> tuple[Deployment, Load]:
     """Return what is loaded, and with what; with other headers, a response has another length."""
-    other = replace(load, shape=shape_in(load.shape, situation))
-    if situation.keepalive == load.shape.keepalive:
+    other = replace(load, shape=shape_in(load.shape, check_load))
+    if check_load.keepalive == load.shape.keepalive:
         return deployment, other
     return replace(deployment, load=replace(deployment.load, response_bytes=None)), other
 

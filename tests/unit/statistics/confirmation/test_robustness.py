@@ -5,41 +5,41 @@ import numpy as np
 import pytest
 
 from tests.unit.trials import window
-from tuner.records import Situation
-from tuner.statistics.confirmation.other_loads import (
+from tuner.records import CheckLoad
+from tuner.statistics.confirmation.robustness import (
     OUTAGE_SHARE,
-    OtherLoads,
-    SituationPairs,
-    judge_situations,
+    Robustness,
+    CheckedPairs,
+    judge_check_loads,
 )
 
-MANY = Situation(name="400 connections", changes="connections", connections=400, keepalive=True)
+MANY = CheckLoad(name="400 connections", changes="connections", connections=400, keepalive=True)
 
 
-def judge_all(*situations, pair_sd=0.03, failure_limit=OUTAGE_SHARE):
-    measured = [SituationPairs(situation=MANY, pairs=pairs) for pairs in situations]
-    return judge_situations(measured, situations=4, pair_sd=pair_sd, failure_limit=failure_limit)
+def judge_all(*check_loads, pair_sd=0.03, failure_limit=OUTAGE_SHARE):
+    measured = [CheckedPairs(check_load=MANY, pairs=pairs) for pairs in check_loads]
+    return judge_check_loads(measured, count=4, pair_sd=pair_sd, failure_limit=failure_limit)
 
 
 def judge(pairs, **how):
-    (faced,) = judge_all(pairs, **how)
-    return faced
+    (checked,) = judge_all(pairs, **how)
+    return checked
 
 
 def sides(default, candidate, **of_candidate):
     return (window(default),), (window(candidate, **of_candidate),)
 
 
-def met(*faced, failure=None):
-    return OtherLoads(config={}, faced=faced, left_out={}, pairs=2, failure=failure)
+def robustness(*checked, failure=None):
+    return Robustness(config={}, checked=checked, left_out={}, pairs=2, failure=failure)
 
 
 def test_the_ratio_is_that_of_pairs_and_goodput_the_geometric_mean():
-    faced = judge([sides(1000, 900), sides(4000, 3600)])
+    checked = judge([sides(1000, 900), sides(4000, 3600)])
 
-    assert faced.ratio == pytest.approx(0.9)
-    assert faced.default.goodput_rps == pytest.approx(2000)
-    assert faced.candidate.goodput_rps == pytest.approx(1800)
+    assert checked.ratio == pytest.approx(0.9)
+    assert checked.default.goodput_rps == pytest.approx(2000)
+    assert checked.candidate.goodput_rps == pytest.approx(1800)
 
 
 @pytest.mark.parametrize(
@@ -57,10 +57,10 @@ def test_the_ratio_is_that_of_pairs_and_goodput_the_geometric_mean():
 def test_only_half_the_goodput_beyond_the_noise_rejects_and_every_lesser_loss_is_told(
     winner, pair_sd, finding
 ):
-    faced = judge([sides(1000, winner)] * 2, pair_sd=pair_sd)
+    checked = judge([sides(1000, winner)] * 2, pair_sd=pair_sd)
 
-    assert faced.finding == finding
-    assert faced.is_rejected == (finding == "loses")
+    assert checked.finding == finding
+    assert checked.is_rejected == (finding == "loses")
 
 
 def test_half_the_goodput_within_the_noise_is_worth_another_pair():
@@ -94,17 +94,17 @@ def test_failures_above_a_bound_that_the_study_names_fail():
 
 
 def test_one_pair_rejects_nothing_and_asks_for_another():
-    faced = judge([sides(9000, 5000, failed=4000)])
+    checked = judge([sides(9000, 5000, failed=4000)])
 
-    assert faced.finding == "fails more"
-    assert faced.is_open
+    assert checked.finding == "fails more"
+    assert checked.is_open
 
 
 def test_one_bad_trial_of_two_is_no_outage_yet():
-    faced = judge([sides(9900, 5000, failed=5000), sides(9900, 9900)])
+    checked = judge([sides(9900, 5000, failed=5000), sides(9900, 9900)])
 
-    assert not faced.is_rejected
-    assert faced.is_open
+    assert not checked.is_rejected
+    assert checked.is_open
 
 
 def test_the_counts_that_once_rejected_a_gain_of_1_4_are_a_warning():
@@ -114,25 +114,25 @@ def test_the_counts_that_once_rejected_a_gain_of_1_4_are_a_warning():
         ((window(good, failed=bad),), (window(of_candidate, failed=failed),))
         for (good, bad), (of_candidate, failed) in zip(default, candidate, strict=True)
     ]
-    faced = judge(pairs)
+    checked = judge(pairs)
 
-    assert not faced.is_rejected
-    assert not faced.is_open
-    assert faced.p_more_failures == pytest.approx(0.7, abs=0.15)
+    assert not checked.is_rejected
+    assert not checked.is_open
+    assert checked.p_more_failures == pytest.approx(0.7, abs=0.15)
 
 
 def test_serving_nothing_in_every_trial_where_the_default_serves_fails():
-    faced = judge([sides(1000, 0)] * 2)
+    checked = judge([sides(1000, 0)] * 2)
 
-    assert (faced.finding, faced.candidate.goodput_rps) == ("fails", 0.0)
-    assert faced.low < faced.high < math.inf
+    assert (checked.finding, checked.candidate.goodput_rps) == ("fails", 0.0)
+    assert checked.low < checked.high < math.inf
 
 
 def test_serving_nothing_in_one_trial_of_two_is_worth_another_pair():
-    faced = judge([sides(1000, 0), sides(1000, 1000)])
+    checked = judge([sides(1000, 0), sides(1000, 1000)])
 
-    assert not faced.is_rejected
-    assert faced.is_open
+    assert not checked.is_rejected
+    assert checked.is_open
 
 
 def test_the_worst_finding_is_the_verdict():
@@ -141,10 +141,10 @@ def test_the_worst_finding_is_the_verdict():
         for rate, failed in ((10_000, 0), (2000, 0), (7000, 3000), (8000, 0))
     )
 
-    assert met().verdict == met(holds).verdict == met(slower).verdict == "holds"
-    assert met(holds, slower).warnings == (slower,)
-    assert met(holds, loses).verdict == "loses"
-    assert met(fails, loses).verdict == met(holds, failure="crashed").verdict == "fails"
+    assert robustness().verdict == robustness(holds).verdict == robustness(slower).verdict == "holds"
+    assert robustness(holds, slower).warnings == (slower,)
+    assert robustness(holds, loses).verdict == "loses"
+    assert robustness(fails, loses).verdict == robustness(holds, failure="crashed").verdict == "fails"
 
 
 def drawn(rng, rate, scatter, requests=8000):
@@ -163,7 +163,7 @@ def count(how, *, rates, scatter, checks=40, pairs=2, seed=7):
             [(drawn(rng, of_default, scatter), drawn(rng, rate, scatter)) for _ in range(pairs)]
             for rate in (of_candidate, of_default, of_default, of_default)
         ]
-        found += how(met(*judge_all(*loads)))
+        found += how(robustness(*judge_all(*loads)))
     return found / checks
 
 
@@ -198,7 +198,7 @@ def test_equal_configurations_are_rejected_for_a_loss_in_next_to_no_check():
         return sides(1e6 * math.exp(rng.gauss(0, sd)), 1e6 * math.exp(rng.gauss(0, sd)))
 
     for _ in range(200):
-        faced = judge_all(*([pair(0.14), pair(0.14)] for _ in range(4)), pair_sd=0.14 * math.sqrt(2))
-        lost += met(*faced).is_rejected
+        checked = judge_all(*([pair(0.14), pair(0.14)] for _ in range(4)), pair_sd=0.14 * math.sqrt(2))
+        lost += robustness(*checked).is_rejected
 
     assert lost <= 1

@@ -13,19 +13,19 @@ from statistics import fmean
 from tuner.campaign.blocks import MAX_FAILURES
 from tuner.campaign.experiment import Experiment
 from tuner.campaign.pairs import Pairing, are_whole, measure_on_hosts, on_each_host, read_pairs
-from tuner.measure.situations import WARM_UP_S, choose_situations, name_settling
+from tuner.measure.check_loads import WARM_UP_S, choose_check_loads, name_settling
 from tuner.ports import Config
-from tuner.records import Role, Situation, Trial, State, Window
+from tuner.records import Role, CheckLoad, Trial, State, Window
 from tuner.records.blend import Hosts
-from tuner.statistics.confirmation.other_loads import (
+from tuner.statistics.confirmation.robustness import (
     OUTAGE_SHARE,
-    OtherLoads,
-    SituationPairs,
-    judge_situations,
+    Robustness,
+    CheckedPairs,
+    judge_check_loads,
 )
 from tuner.statistics.noise import pair_sd
 from tuner.statistics.ranking import DEFAULT_ARM
-from tuner.study.facts import OTHER_LOADS, REFUSALS, Meeting
+from tuner.study.facts import ROBUSTNESS, REFUSALS, PlannedCheck
 from tuner.study.objective import Constraint
 from tuner.study.storage import Storage
 
@@ -44,15 +44,15 @@ NOT_MEASURED = "it could not be measured in any pair"
 NOT_SERVED = "the default itself serves nothing there"
 
 
-def meet_other_loads(experiment: Experiment, config: Config) -> OtherLoads:
-    """Measure a candidate and the default in situations that the study's load does not show.
+def check_robustness(experiment: Experiment, config: Config) -> Robustness:
+    """Measure a candidate and the default under check loads, which show what the study's load does not.
 
     What was measured of it already, in this session or in another, is not measured again. While it is not
     clear whether the candidate fails, another pair follows. A plan without time for this finds nothing.
     """
     storage, default, hosts = experiment.storage, experiment.default, experiment.hosts
-    meetings = storage.recall(OTHER_LOADS) or ()
-    planned = _find(meetings, config) or _plan(experiment, config, meetings)
+    checks = storage.recall(ROBUSTNESS) or ()
+    planned = _find(checks, config) or _plan(experiment, config, checks)
     most = planned.pairs + MOST_EXTENSION
     while True:
         _remember(storage, planned)
@@ -64,34 +64,34 @@ def meet_other_loads(experiment: Experiment, config: Config) -> OtherLoads:
         planned = replace(planned, pairs=planned.pairs + 1)
 
 
-def _remember(storage: Storage, planned: Meeting) -> None:
+def _remember(storage: Storage, planned: PlannedCheck) -> None:
     """Keep a plan, in the place of the one with fewer pairs where there is one."""
-    meetings = storage.recall(OTHER_LOADS) or ()
-    if _find(meetings, planned.config) is None:
-        storage.remember(OTHER_LOADS, (*meetings, planned))
+    checks = storage.recall(ROBUSTNESS) or ()
+    if _find(checks, planned.config) is None:
+        storage.remember(ROBUSTNESS, (*checks, planned))
         return
-    updated = (planned if each.config == planned.config else each for each in meetings)
-    storage.remember(OTHER_LOADS, tuple(updated))
+    updated = (planned if each.config == planned.config else each for each in checks)
+    storage.remember(ROBUSTNESS, tuple(updated))
 
 
-def _is_worth_a_pair(experiment: Experiment, found: OtherLoads) -> bool:
+def _is_worth_a_pair(experiment: Experiment, found: Robustness) -> bool:
     """Return whether another pair may reject a candidate, or tell in spare time whether it fails more."""
-    schedule, made = experiment.schedule, sum(s.role is Role.OTHER_LOADS for s in experiment.own_trials())
-    pair_s = 2 * schedule.spent_s(Role.OTHER_LOADS) / max(1, made)
+    schedule, made = experiment.schedule, sum(s.role is Role.ROBUSTNESS for s in experiment.own_trials())
+    pair_s = 2 * schedule.spent_s(Role.ROBUSTNESS) / max(1, made)
     if found.is_open:
         return schedule.has_time_to_confirm(besides_s=pair_s)
     return found.is_unclear and schedule.has_spare_time(pair_s)
 
 
-def _measure(experiment: Experiment, planned: Meeting) -> None:
+def _measure(experiment: Experiment, planned: PlannedCheck) -> None:
     """Measure the pairs of a plan that are missing."""
     pairings = _pairings(planned, experiment.default, experiment.hosts)
     own = pairings.get(experiment.host) or pairings[""]
-    if planned.situations and _failure(experiment.trials, own) is None:
+    if planned.check_loads and _failure(experiment.trials, own) is None:
         measure_on_hosts(
             experiment, pairings,
-            lambda opening: experiment.make_in(planned.situations, opening, window_s=planned.window_s),
-            stage="other loads", has_ended=lambda: _has_failed(experiment.trials, pairings),
+            lambda opening: experiment.make_under(planned.check_loads, opening, window_s=planned.window_s),
+            stage="robustness", has_ended=lambda: _has_failed(experiment.trials, pairings),
         )  # fmt: skip
 
 
@@ -100,48 +100,48 @@ def _has_failed(trials: Sequence[Trial], pairings: Mapping[str, Pairing]) -> boo
     return any(_failure(trials, each) is not None for each in pairings.values())
 
 
-def read_other_loads(storage: Storage, trials: Sequence[Trial], default: Config) -> tuple[OtherLoads, ...]:
+def read_robustness(storage: Storage, trials: Sequence[Trial], default: Config) -> tuple[Robustness, ...]:
     """Recompute what was found of every candidate from the stored windows; those that are complete."""
-    meetings = storage.recall(OTHER_LOADS) or ()
+    checks = storage.recall(ROBUSTNESS) or ()
     return tuple(
-        _judge(meeting, trials, default, storage.hosts)
-        for meeting in meetings
-        for pairings in (_pairings(meeting, default, storage.hosts),)
+        _judge(check, trials, default, storage.hosts)
+        for check in checks
+        for pairings in (_pairings(check, default, storage.hosts),)
         if _has_failed(trials, pairings) or are_whole(trials, pairings)
     )
 
 
-def find_met(experiment: Experiment) -> Config | None:
-    """Return the candidate that met other loads last, when it was not refused since; None without one."""
-    meetings = experiment.storage.recall(OTHER_LOADS) or ()
+def find_checked(experiment: Experiment) -> Config | None:
+    """Return the candidate that was checked last, when it was not refused since; None without one."""
+    checks = experiment.storage.recall(ROBUSTNESS) or ()
     refused = [dict(each.config) for each in experiment.storage.recall(REFUSALS) or ()]
-    return meetings[-1].config if meetings and dict(meetings[-1].config) not in refused else None
+    return checks[-1].config if checks and dict(checks[-1].config) not in refused else None
 
 
-def _find(meetings: Sequence[Meeting], config: Config) -> Meeting | None:
-    return next((each for each in meetings if dict(each.config) == dict(config)), None)
+def _find(checks: Sequence[PlannedCheck], config: Config) -> PlannedCheck | None:
+    return next((each for each in checks if dict(each.config) == dict(config)), None)
 
 
-def _plan(experiment: Experiment, config: Config, before: Sequence[Meeting]) -> Meeting:
+def _plan(experiment: Experiment, config: Config, before: Sequence[PlannedCheck]) -> PlannedCheck:
     setup, plan, hosts = experiment.setup, experiment.plan, experiment.hosts
     count = 1 if hosts is None else len(hosts.names)
-    situations, left_out = choose_situations(setup.load, is_private=not setup.settings.target.is_managed)
+    check_loads, left_out = choose_check_loads(setup.load, is_private=not setup.settings.target.is_managed)
     own_s = experiment.schedule.window_s()
     is_slow = setup.load.response_s > 0
     window_s = own_s if is_slow else max(LEAST_WINDOW_S, min(own_s, MOST_WINDOW_S))
-    if is_slow and 2 * LEAST_PAIRS * len(situations) * window_s > MOST_SHARE * 60 * plan.minutes:
-        left_out = {**left_out, **dict.fromkeys((each.name for each in situations), TOO_SLOW)}
-        situations = ()
+    if is_slow and 2 * LEAST_PAIRS * len(check_loads) * window_s > MOST_SHARE * 60 * plan.minutes:
+        left_out = {**left_out, **dict.fromkeys((each.name for each in check_loads), TOO_SLOW)}
+        check_loads = ()
     noise = experiment.ranking().noise
-    slow = sum(each.slow_clients > 0 for each in situations)
-    loads_s = len(situations) * (window_s + OVERHEAD_S) + slow * OVERHEAD_S
+    slow = sum(each.slow_clients > 0 for each in check_loads)
+    loads_s = len(check_loads) * (window_s + OVERHEAD_S) + slow * OVERHEAD_S
     trial_s = experiment.schedule.mean_deploy_s() + WARM_UP_S + loads_s
-    wanted = round(plan.other_loads_s / (2 * trial_s))
+    wanted = round(plan.robustness_s / (2 * trial_s))
     # Windows of a plan may be longer than these, and so less noisy.
     longer = math.sqrt(own_s / window_s)
-    return Meeting(
-        config=dict(config), situations=situations, left_out=left_out,
-        pairs=max(LEAST_PAIRS, min(MOST_PAIRS, wanted)) if plan.other_loads_s else 0,
+    return PlannedCheck(
+        config=dict(config), check_loads=check_loads, left_out=left_out,
+        pairs=max(LEAST_PAIRS, min(MOST_PAIRS, wanted)) if plan.robustness_s else 0,
         first_block=count * sum(each.pairs for each in before),
         window_s=window_s, pair_sd=longer * pair_sd(noise, 1),
         failure_limit=_failure_limit(setup.settings.constraints),
@@ -154,12 +154,12 @@ def _failure_limit(constraints: Sequence[Constraint]) -> float:
     return min((limit for limit in bounds if limit is not None), default=OUTAGE_SHARE)
 
 
-def _pairings(meeting: Meeting, default: Config, hosts: Hosts | None) -> Mapping[str, Pairing]:
+def _pairings(check: PlannedCheck, default: Config, hosts: Hosts | None) -> Mapping[str, Pairing]:
     def pair(_host: str, number: int) -> Pairing:
-        first = meeting.first_block + number * meeting.pairs
+        first = check.first_block + number * check.pairs
         return Pairing(
-            role=Role.OTHER_LOADS, sides={DEFAULT_ARM: default, CANDIDATE_ARM: meeting.config},
-            pairs=meeting.pairs, rng=Random(f"other loads {first}"), first_block=first,  # noqa: S311 - no secret
+            role=Role.ROBUSTNESS, sides={DEFAULT_ARM: default, CANDIDATE_ARM: check.config},
+            pairs=check.pairs, rng=Random(f"other loads {first}"), first_block=first,  # noqa: S311 - no secret
         )  # fmt: skip
 
     return on_each_host(hosts, pair)
@@ -176,55 +176,55 @@ def _failure(trials: Sequence[Trial], pairing: Pairing) -> str | None:
     return reasons[-1] if len(reasons) >= MAX_FAILURES else None
 
 
-def _judge(meeting: Meeting, trials: Sequence[Trial], default: Config, hosts: Hosts | None) -> OtherLoads:
+def _judge(check: PlannedCheck, trials: Sequence[Trial], default: Config, hosts: Hosts | None) -> Robustness:
     """Judge all pairs together, and those of each host: what one shows against the candidate counts."""
-    pairings = _pairings(meeting, default, hosts)
-    together = _judge_pairs(meeting, trials, [*pairings.values()])
+    pairings = _pairings(check, default, hosts)
+    together = _judge_pairs(check, trials, [*pairings.values()])
     if hosts is None or together.is_rejected:
         return together
-    apart = {host: _judge_pairs(meeting, trials, [each]) for host, each in pairings.items()}
+    apart = {host: _judge_pairs(check, trials, [each]) for host, each in pairings.items()}
     against = (replace(each, host=host) for host, each in apart.items() if each.is_rejected)
     return next(against, together)
 
 
-def _judge_pairs(meeting: Meeting, trials: Sequence[Trial], pairings: Sequence[Pairing]) -> OtherLoads:
+def _judge_pairs(check: PlannedCheck, trials: Sequence[Trial], pairings: Sequence[Pairing]) -> Robustness:
     pairs = [pair for pairing in pairings for pair in read_pairs(trials, pairing)]
-    measured, left_out = [], dict(meeting.left_out)
-    for situation in meeting.situations if meeting.pairs else ():
-        sides = [(_windows(own, situation), _windows(theirs, situation)) for own, theirs in pairs]
+    measured, left_out = [], dict(check.left_out)
+    for check_load in check.check_loads if check.pairs else ():
+        sides = [(_windows(own, check_load), _windows(theirs, check_load)) for own, theirs in pairs]
         whole = [(own, theirs) for own, theirs in sides if own and theirs]
         served = [pair for pair in whole if any(window.correct for window in pair[0])]
         if served:
-            settling_s = _settling_s(pairs, situation)
-            measured.append(SituationPairs(situation=situation, pairs=served, settling_s=settling_s))
+            settling_s = _settling_s(pairs, check_load)
+            measured.append(CheckedPairs(check_load=check_load, pairs=served, settling_s=settling_s))
         else:
-            left_out[situation.name] = NOT_SERVED if whole else NOT_MEASURED
-    faced = judge_situations(
-        measured, situations=len(meeting.situations), pair_sd=meeting.pair_sd,
-        failure_limit=meeting.failure_limit,
+            left_out[check_load.name] = NOT_SERVED if whole else NOT_MEASURED
+    checked = judge_check_loads(
+        measured, count=len(check.check_loads), pair_sd=check.pair_sd,
+        failure_limit=check.failure_limit,
     )  # fmt: skip
-    return OtherLoads(
-        config=meeting.config, faced=faced, left_out=left_out, pairs=len(pairs),
+    return Robustness(
+        config=check.config, checked=checked, left_out=left_out, pairs=len(pairs),
         failure=next((found for each in pairings if (found := _failure(trials, each))), None),
     )  # fmt: skip
 
 
-def _settling_s(pairs: Sequence[tuple[Trial, Trial]], situation: Situation) -> tuple[float, float]:
+def _settling_s(pairs: Sequence[tuple[Trial, Trial]], check_load: CheckLoad) -> tuple[float, float]:
     """Return how long default and candidate made room for what had come, each in its slowest trial.
 
     That is as long as they served less than half of what they serve then.
     """
     default, candidate = (
-        [_settling_of(trial, situation) for trial in trials] for trials in zip(*pairs, strict=True)
+        [_settling_of(trial, check_load) for trial in trials] for trials in zip(*pairs, strict=True)
     )
     return max(default), max(candidate)
 
 
-def _settling_of(trial: Trial, situation: Situation) -> float:
-    settled_rps = fmean([each.goodput_rps for each in _windows(trial, situation)] or [0.0])
-    first = (each for each in trial.valid_windows if each.situation == name_settling(situation))
+def _settling_of(trial: Trial, check_load: CheckLoad) -> float:
+    settled_rps = fmean([each.goodput_rps for each in _windows(trial, check_load)] or [0.0])
+    first = (each for each in trial.valid_windows if each.check_load == name_settling(check_load))
     return sum(each.duration_s for each in first if each.goodput_rps < settled_rps / 2)
 
 
-def _windows(trial: Trial, situation: Situation) -> tuple[Window, ...]:
-    return tuple(window for window in trial.valid_windows if window.situation == situation.name)
+def _windows(trial: Trial, check_load: CheckLoad) -> tuple[Window, ...]:
+    return tuple(window for window in trial.valid_windows if window.check_load == check_load.name)

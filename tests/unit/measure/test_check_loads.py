@@ -1,4 +1,4 @@
-"""Situations on a machine in memory, and what generators say that they can send."""
+"""Check loads on a machine in memory, and what generators say that they can send."""
 
 from dataclasses import replace
 
@@ -9,10 +9,10 @@ from tuner.adapters.loads.ab import Ab
 from tuner.adapters.loads.command import Command
 from tuner.adapters.loads.h2load import H2load
 from tuner.adapters.loads.wrk import Wrk
-from tuner.measure import counters, situations
+from tuner.measure import check_loads, counters
 from tuner.measure import window as load_module
 from tuner.measure.gates import RetryBudget
-from tuner.measure.situations import SLOW_CLIENTS, choose_situations, measure_situations
+from tuner.measure.check_loads import SLOW_CLIENTS, choose_check_loads, measure_check_loads
 from tuner.measure.window import Load
 from tuner.ports import Completed
 from tuner.study import LoadSettings
@@ -28,12 +28,12 @@ def load_of(generator, **shape):
 
 
 def chosen(generator, *, is_private=True, **shape):
-    found, left_out = choose_situations(load_of(generator, **shape), is_private=is_private)
+    found, left_out = choose_check_loads(load_of(generator, **shape), is_private=is_private)
     return [each.name for each in found], left_out
 
 
 @pytest.mark.parametrize("generator", [Wrk(), Ab()])
-def test_a_load_generator_that_can_send_everything_meets_all_situations(generator):
+def test_a_load_generator_that_can_send_everything_meets_all_check_loads(generator):
     assert chosen(generator) == ([FEWER, MORE, CLOSE, SLOW], {})
     assert chosen(generator, keepalive=False)[0] == [FEWER, MORE, KEPT, SLOW]
 
@@ -49,7 +49,7 @@ def test_a_command_that_has_no_place_for_a_change_is_not_asked_for_it():
     assert left_out == {CLOSE: "command sends the same whatever it is asked for"}
 
 
-def test_bounds_of_ports_and_of_one_connection_leave_situations_out():
+def test_bounds_of_ports_and_of_one_connection_leave_check_loads_out():
     assert chosen(Wrk(), connections=8000)[1] == {"32000 connections": "a load host has no more local ports"}
     assert chosen(Wrk(), connections=1)[1] == {"1 connection": "it is the study's own load"}
 
@@ -64,7 +64,7 @@ def test_installed_services_get_no_slow_clients():
 @pytest.fixture
 def bench(monkeypatch):
     made = Bench()
-    for module in (counters, load_module, situations):
+    for module in (counters, load_module, check_loads):
         monkeypatch.setattr(module, "time", made.clock)
     made.host.commands["sh"] = lambda _host, argv, _stdin: Completed(
         argv=argv, returncode=0, stdout=b"a-python\n", stderr=b"", duration_s=0.0
@@ -73,30 +73,30 @@ def bench(monkeypatch):
     return made
 
 
-ALL = choose_situations(load_of(Wrk()), is_private=True)[0]
+ALL = choose_check_loads(load_of(Wrk()), is_private=True)[0]
 
 
 def measure(bench, wanted=ALL):
     kept = []
     with bench.deployed() as deployment:
-        measure_situations(deployment, bench.load, wanted, 1.0, RetryBudget(), kept.append)
+        measure_check_loads(deployment, bench.load, wanted, 1.0, RetryBudget(), kept.append)
     return kept
 
 
-def test_every_situation_gets_a_window_that_bears_its_name(bench):
+def test_every_check_load_gets_a_window_that_bears_its_name(bench):
     kept = measure(bench)
 
-    assert [window.situation for window in kept] == [FEWER, MORE, CLOSE, SLOW]
+    assert [window.check_load for window in kept] == [FEWER, MORE, CLOSE, SLOW]
     # The warm-up has the study's own load.
     assert [int(argv[2]) for argv in bench.asked] == [100, 25, 400, 100, 100]
 
 
-def test_a_spoiled_window_is_measured_again_in_its_situation(bench):
+def test_a_spoiled_window_is_measured_again_under_its_check_load(bench):
     bench.script = lambda number, *_: Happening(stolen=0.2 if number == 2 else 0.0)
 
     kept = measure(bench)
 
-    assert [(window.situation, window.is_valid) for window in kept][:3] == [
+    assert [(window.check_load, window.is_valid) for window in kept][:3] == [
         (FEWER, True), (MORE, False), (MORE, True),
     ]  # fmt: skip
 
@@ -131,10 +131,10 @@ def test_where_slow_clients_cannot_be_there_is_no_window_beside_them(bench, is_m
     else:
         bench.host.programs[PYTHON] = lambda *given: given[-1].end(1, b"no module")
 
-    assert [window.situation for window in measure(bench)] == [FEWER, MORE, CLOSE]
+    assert [window.check_load for window in measure(bench)] == [FEWER, MORE, CLOSE]
 
 
-def test_a_server_that_answers_nothing_in_a_situation_has_a_window_of_nothing(bench):
+def test_a_server_that_answers_nothing_under_a_check_load_has_a_window_of_nothing(bench):
     bench.script = lambda number, *_: Happening(rate=0.0 if number == 2 else 1000.0)
 
     assert [window.correct for window in measure(bench)] == [1000, 0, 1000, 1000]
@@ -163,7 +163,7 @@ def beside_slow_clients(bench, *rates):
     bench.script = lambda number, *_: Happening(
         rate=rates[min(number - 4, len(rates) - 1)] if number >= 4 else 1000.0
     )
-    return [(window.situation, window.correct) for window in measure(bench)[3:]]
+    return [(window.check_load, window.correct) for window in measure(bench)[3:]]
 
 
 def test_a_server_may_make_room_for_slow_clients_before_it_is_judged(bench):

@@ -1,4 +1,4 @@
-"""How the screen, the page and the JSON tell what candidates gave under other loads."""
+"""How the screen, the page and the JSON tell what candidates gave under check loads."""
 
 import math
 from dataclasses import replace
@@ -9,43 +9,43 @@ from rich.console import Console
 
 from tests.unit.simulated_study import make_summary
 from tuner.export.provenance import describe_origin
-from tuner.records import Situation
+from tuner.records import CheckLoad
 from tuner.report.page import render_report
-from tuner.report.rows import other_load_rows
+from tuner.report.rows import robustness_rows
 from tuner.report.summary import Found, as_candidate
 from tuner.report.summary_json import summary_json
 from tuner.report.terminal import final_screen
-from tuner.report.wording import say_other_loads
-from tuner.statistics.confirmation.other_loads import Faced, OtherLoads, Side
+from tuner.report.wording import say_robustness
+from tuner.statistics.confirmation.robustness import Checked, Robustness, Side
 from tuner.statistics.baseline_level import Speedup
 
 SUMMARY = make_summary(searches=6)
-FEW = Situation(name="25 connections", changes="connections", connections=25, keepalive=True)
-MANY = Situation(name="400 connections", changes="connections", connections=400, keepalive=True)
-CLOSE = Situation(name="Connection: close", changes="keepalive", connections=100, keepalive=False)
-SLOW = Situation(name="60 slow clients", changes="clients", connections=100, keepalive=True, slow_clients=60)
+FEW = CheckLoad(name="25 connections", changes="connections", connections=25, keepalive=True)
+MANY = CheckLoad(name="400 connections", changes="connections", connections=400, keepalive=True)
+CLOSE = CheckLoad(name="Connection: close", changes="keepalive", connections=100, keepalive=False)
+SLOW = CheckLoad(name="60 slow clients", changes="clients", connections=100, keepalive=True, slow_clients=60)
 
 
 def side(goodput_rps, failed=0):
     return Side(goodput_rps=goodput_rps, failed=failed, asked=10_000)
 
 
-def faced(situation, candidate=8900.0, *, spread=0.2, finding="holds", failed=0):
+def checked(check_load, candidate=8900.0, *, spread=0.2, finding="holds", failed=0):
     ratio = candidate / 9100
-    return Faced(
-        situation=situation, default=side(9100.0), candidate=side(candidate, failed), ratio=ratio,
+    return Checked(
+        check_load=check_load, default=side(9100.0), candidate=side(candidate, failed), ratio=ratio,
         low=ratio / (1 + spread), high=ratio * (1 + spread), finding=finding,
     )  # fmt: skip
 
 
-def found(*all_faced, left_out=None, failure=None, config=None):
-    return OtherLoads(
-        config=SUMMARY.winner.config if config is None else config, faced=all_faced, left_out=left_out or {},
+def found(*all_checked, left_out=None, failure=None, config=None):
+    return Robustness(
+        config=SUMMARY.winner.config if config is None else config, checked=all_checked, left_out=left_out or {},
         pairs=2, failure=failure,
     )  # fmt: skip
 
 
-EVERYWHERE = found(faced(FEW), faced(MANY), faced(CLOSE), faced(SLOW))
+EVERYWHERE = found(checked(FEW), checked(MANY), checked(CLOSE), checked(SLOW))
 
 
 @pytest.mark.parametrize(
@@ -58,46 +58,46 @@ EVERYWHERE = found(faced(FEW), faced(MANY), faced(CLOSE), faced(SLOW))
                 "default 9,100, winner 8,900 requests/s"
             ),
         ),
-        (found(faced(MANY)), "holds with 400 connections"),
+        (found(checked(MANY)), "holds with 400 connections"),
         (
-            found(faced(FEW), faced(MANY, 4550, finding="loses")),
+            found(checked(FEW), checked(MANY, 4550, finding="loses")),
             (
                 "loses with 400 connections: default 9,100, winner 4,550 requests/s (0.50× [0.42, 0.60]); "
                 "holds with 25 connections"
             ),
         ),
         (
-            found(faced(MANY, failed=200, finding="fails")),
+            found(checked(MANY, failed=200, finding="fails")),
             (
                 "fails with 400 connections: 2 % of requests, default 0 %; default 9,100, "
                 "winner 8,900 requests/s"
             ),
         ),
         (
-            found(faced(MANY, 8000, finding="undecided")),
+            found(checked(MANY, 8000, finding="undecided")),
             "undecided with 400 connections: default 9,100, winner 8,000 requests/s (0.88× [0.73, 1.05])",
         ),
         (
-            found(faced(MANY, spread=0.01, finding="slower")),
+            found(checked(MANY, spread=0.01, finding="slower")),
             ("slower with 400 connections: default 9,100, winner 8,900 requests/s (0.98× [0.97, 0.99])"),
         ),
         (
-            found(faced(FEW), faced(MANY, failed=50, finding="fails more")),
+            found(checked(FEW), checked(MANY, failed=50, finding="fails more")),
             (
                 "fails more with 400 connections: 0.5 % of requests, default 0 %; default 9,100, winner "
                 "8,900 requests/s; holds with 25 connections"
             ),
         ),
         (
-            found(faced(MANY), left_out={"Connection: close": "h2load cannot send that"}),
+            found(checked(MANY), left_out={"Connection: close": "h2load cannot send that"}),
             "holds with 400 connections; not tried: Connection: close (h2load cannot send that)",
         ),
-        (found(failure="nginx: it crashed"), "does not run under other loads: nginx: it crashed"),
+        (found(failure="nginx: it crashed"), "does not run under the check loads: nginx: it crashed"),
         (found(), ""),
     ],
 )
 def test_one_line_says_what_is_not_borne_then_what_holds(told, line):
-    assert say_other_loads(told) == line
+    assert say_robustness(told) == line
 
 
 @pytest.mark.parametrize(
@@ -110,15 +110,15 @@ def test_one_line_says_what_is_not_borne_then_what_holds(told, line):
     ],
 )
 def test_a_winner_that_makes_room_for_slow_clients_more_slowly_is_called_so(default_s, winner_s, said):
-    met = faced(SLOW)
+    slow = checked(SLOW)
     slower = replace(
-        met, default=replace(met.default, settling_s=default_s),
-        candidate=replace(met.candidate, settling_s=winner_s),
+        slow, default=replace(slow.default, settling_s=default_s),
+        candidate=replace(slow.candidate, settling_s=winner_s),
     )  # fmt: skip
 
     line = "with 60 slow clients: default 9,100, winner 8,900 requests/s"
-    assert say_other_loads(found(slower)) == line + said
-    assert say_other_loads(found(replace(slower, finding="undecided"))).endswith(f"]){said}"), (
+    assert say_robustness(found(slower)) == line + said
+    assert say_robustness(found(replace(slower, finding="undecided"))).endswith(f"]){said}"), (
         "undecided, too"
     )
 
@@ -130,24 +130,24 @@ def show(summary):
 
 
 def test_the_last_screen_says_where_the_winner_holds_and_what_was_rejected():
-    other = found(faced(MANY, 4550, finding="loses"), config={"sendfile": False})
+    other = found(checked(MANY, 4550, finding="loses"), config={"sendfile": False})
 
-    text = " ".join(show(replace(SUMMARY, other_loads=(other, EVERYWHERE))).split())
+    text = " ".join(show(replace(SUMMARY, robustness=(other, EVERYWHERE))).split())
 
     assert "rejected loses with 400 connections: default 9,100, candidate 4,550" in text
     assert "other loads holds from 25 to 400 connections and with Connection: close;" in text
 
 
-def test_without_other_loads_the_screen_is_as_before():
-    assert "other loads" not in show(SUMMARY)
-    assert "other loads" not in show(replace(SUMMARY, other_loads=(found(),)))
+def test_without_check_loads_the_screen_is_as_before():
+    assert "robustness" not in show(SUMMARY)
+    assert "robustness" not in show(replace(SUMMARY, robustness=(found(),)))
 
 
-def test_scripts_get_every_situation_with_both_sides():
-    (told,) = summary_json(replace(SUMMARY, other_loads=(EVERYWHERE,)))["other_loads"]
+def test_scripts_get_every_check_load_with_both_sides():
+    (told,) = summary_json(replace(SUMMARY, robustness=(EVERYWHERE,)))["robustness"]
 
-    assert (told["winner"], told["verdict"], told["text"]) == (True, "holds", say_other_loads(EVERYWHERE))
-    assert told["situations"][1] == {
+    assert (told["winner"], told["verdict"], told["text"]) == (True, "holds", say_robustness(EVERYWHERE))
+    assert told["check_loads"][1] == {
         "name": "400 connections", "connections": 400, "keepalive": True, "slow_clients": 0,
         "verdict": "holds",
         "default": {"goodput_rps": 9100.0, "failure_rate": 0.0, "settling_s": 0.0},
@@ -160,14 +160,14 @@ def test_scripts_get_every_situation_with_both_sides():
 def test_the_page_has_a_table_of_them_only_where_there_are_some():
     title = "Loads that nothing was tuned on</h2>"
 
-    assert title in render_report(replace(SUMMARY, other_loads=(EVERYWHERE,)))
+    assert title in render_report(replace(SUMMARY, robustness=(EVERYWHERE,)))
     assert title not in render_report(SUMMARY)
 
 
-def test_the_table_of_the_report_has_a_row_for_each_situation_and_for_what_is_left_out():
+def test_the_table_of_the_report_has_a_row_for_each_check_load_and_for_what_is_left_out():
     told = replace(EVERYWHERE, left_out={"keep-alive": "ab cannot send that"})
 
-    rows = other_load_rows(replace(SUMMARY, other_loads=(told,)))
+    rows = robustness_rows(replace(SUMMARY, robustness=(told,)))
 
     assert rows[1] == (
         "winner", "400 connections", "9,100", "8,900", "0.98× [0.82, 1.17]", "0 % → 0 %", "holds",
@@ -176,12 +176,12 @@ def test_the_table_of_the_report_has_a_row_for_each_situation_and_for_what_is_le
 
 
 def test_the_table_of_the_report_says_undecided_where_the_screen_does():
-    told = found(faced(MANY, 8000, finding="undecided"))
+    told = found(checked(MANY, 8000, finding="undecided"))
 
-    (row,) = other_load_rows(replace(SUMMARY, other_loads=(told,)))
+    (row,) = robustness_rows(replace(SUMMARY, robustness=(told,)))
 
     assert row[-1] == "undecided"
-    assert say_other_loads(told).startswith("undecided with 400 connections")
+    assert say_robustness(told).startswith("undecided with 400 connections")
 
 
 # A finished study whose only candidate was rejected
