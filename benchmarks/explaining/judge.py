@@ -13,10 +13,10 @@ from benchmarks.campaign.servers import Server, draw_server
 from tuner.campaign.experiment import Experiment
 from tuner.campaign.stages.confirm import read_gain
 from tuner.explain.coalitions import weigh_coalitions
-from tuner.explain.explanation import Explanation, Other, Tolerance, Worth
+from tuner.explain.explanation import Explanation, Other, Tolerance, Effect
 from tuner.explain.responses import searched
 from tuner.explain.study import explain
-from tuner.explain.variation import is_allowed, keep_lines, list_changes, list_values, vary
+from tuner.explain.variation import is_allowed, keep_settings, list_changes, list_values, vary
 from tuner.ports import Config, Scalar
 from tuner.records import Trial
 from tuner.space import Space
@@ -112,15 +112,15 @@ def _judge(server: Server, measured: Measured, found: Explanation, cpu_s: float)
         gain=_row(found.gain, truth.gain),
         lines=[
             {
-                "name": line.parameter,
-                "finding": line.finding.value,
-                "chance": line.chance,
-                "bound": line.bound,
-                "worth": _row(line.worth, truth.worths[line.parameter]),
-                "alone": _row(line.alone, truth.alone(line.parameter)),
-                "most": truth.most(line.parameter),
+                "name": setting.parameter,
+                "finding": setting.finding.value,
+                "chance": setting.chance,
+                "bound": setting.bound,
+                "worth": _row(setting.effect, truth.shares[setting.parameter]),
+                "alone": _row(setting.if_reverted, truth.alone(setting.parameter)),
+                "most": truth.most(setting.parameter),
             }
-            for line in found.lines
+            for setting in found.settings
         ],
         others=[
             {
@@ -135,16 +135,16 @@ def _judge(server: Server, measured: Measured, found: Explanation, cpu_s: float)
         ],
         tolerances=[truth.judge_tolerance(each) for each in found.tolerances],
         interactions=[
-            {"names": each.parameters, **_row(each.worth, truth.interaction(*each.parameters))}
+            {"names": each.parameters, **_row(each.effect, truth.interaction(*each.parameters))}
             for each in found.interactions
         ],
     )  # fmt: skip
 
 
-def _row(worth: Worth | None, truth: float) -> dict[str, float]:
-    if worth is None:
+def _row(effect: Effect | None, truth: float) -> dict[str, float]:
+    if effect is None:
         return {"truth": truth}
-    return {"truth": truth, "mean": worth.log, "low": math.log(worth.low), "high": math.log(worth.high)}
+    return {"truth": truth, "mean": effect.log, "low": math.log(effect.low), "high": math.log(effect.high)}
 
 
 class _Truth:
@@ -156,13 +156,13 @@ class _Truth:
         self._searched = set(searched(space))
         self._effects: dict[str, list[float]] = {}
         self.gain = self._of(config) - self._of(space.default())
-        self.worths = self._split()
+        self.shares = self._split()
 
     def _of(self, config: Config) -> float:
         return NO_TRIAL if self._server.fault(config) else self._server.truth(config)
 
     def _part(self, names: frozenset[str]) -> Config:
-        return keep_lines(self._space, self._changes, names)
+        return keep_settings(self._space, self._changes, names)
 
     def _split(self) -> Mapping[str, float]:
         names = sorted(self._changes)
@@ -172,7 +172,7 @@ class _Truth:
 
     def alone(self, name: str) -> float:
         rest = self._part(frozenset(self._changes) - {name})
-        return self._of(self._config) - self._of(rest) if is_allowed(self._space, rest) else self.worths[name]
+        return self._of(self._config) - self._of(rest) if is_allowed(self._space, rest) else self.shares[name]
 
     def interaction(self, one: str, other: str) -> float:
         every = frozenset(self._changes)

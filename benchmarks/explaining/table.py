@@ -20,7 +20,7 @@ def tell(judged: Sequence[Judged]) -> int:
     """Print the numbers to reach and what they are made of; 1 where one is missed."""
     lines = [line for each in judged for line in each.lines]
     others = [other for each in judged for other in each.others]
-    targets = [*_worths(lines), *_findings(lines, others), *_named(lines, others), *_tolerances(judged)]
+    targets = [*_effects(lines), *_findings(lines, others), *_named(lines, others), *_tolerances(judged)]
     print(f"{len(judged)} studies, {sum(each.confirmed for each in judged)} confirmed, {len(lines)} lines, "
           f"CPU {statistics.fmean(each.cpu_s for each in judged):.2f} s each")  # fmt: skip
     print("\n| | | number | seen | wanted |\n|---|---|---|---|---|")
@@ -42,7 +42,7 @@ def _covers(row: Row) -> bool:
     return bool(row["low"] - 1e-9 <= row["truth"] <= row["high"] + 1e-9)
 
 
-def _worths(lines: Sequence[Row]) -> list[Target]:
+def _effects(lines: Sequence[Row]) -> list[Target]:
     covered = sum(_covers(line["worth"]) for line in lines)
     name = "95 % intervals of worth cover the truth"
     return [

@@ -29,7 +29,7 @@ from tuner.export.formats import FORMATS
 
 
 @pytest.mark.parametrize("form", FORMATS)
-def test_every_format_says_where_it_comes_from_what_each_line_is_worth_and_how_it_is_undone(
+def test_every_format_says_where_it_comes_from_what_each_setting_gives_and_how_it_is_undone(
     form: str, tmp_path: Path
 ) -> None:
     files = write_format(form, tmp_path)
@@ -39,9 +39,9 @@ def test_every_format_says_where_it_comes_from_what_each_line_is_worth_and_how_i
     first = next(content.decode(errors="replace") for content in files.values() if b"found by" in content)
     for words in ("nginx-static", "web1", "nginx 1.22.1", "wrk 4.1.0", "6 pairs", "it is not compiled in"):
         assert words in first.replace("\\", "")
-    assert len(explained.lines) > 2
-    assert all(line.parameter in first.replace("\\", "") for line in explained.lines)
-    assert first.count("×") > len(explained.lines)
+    assert len(explained.settings) > 2
+    assert all(setting.parameter in first.replace("\\", "") for setting in explained.settings)
+    assert first.count("×") > len(explained.settings)
     assert re.search("(?i)undo|way back", first)
 
 

@@ -46,29 +46,29 @@ def judge(trials):
 def test_the_effects_of_all_settings_multiply_to_the_confirmed_gain(seed):
     space, server = small_space(), DrawnServer(seed)
     winner = space.complete(WINNING)
-    trials = make_trials(space, searches=30, pairs=5, winner=winner, seed=seed, worth=server.log_worth)
+    trials = make_trials(space, searches=30, pairs=5, winner=winner, seed=seed, effect=server.log_worth)
     gain = judge(trials)
 
     found = explain(space, trials, winner, metric="goodput_rps", gain=gain)
 
     assert (found.gain.ratio, found.gain.low, found.gain.high) == (gain.ratio, gain.low, gain.high)
     assert math.log(gain.ratio) == pytest.approx(server.log_gain, abs=0.05)
-    assert sum(line.worth.log for line in found.lines) == pytest.approx(math.log(gain.ratio), abs=1e-6)
-    for line in found.lines:
-        assert line.worth.low <= line.worth.ratio <= line.worth.high
+    assert sum(setting.effect.log for setting in found.settings) == pytest.approx(math.log(gain.ratio), abs=1e-6)
+    for setting in found.settings:
+        assert setting.effect.low <= setting.effect.ratio <= setting.effect.high
 
 
 def test_a_gain_that_one_setting_makes_is_its_effect_however_large_it_is():
     space, winner = small_space(), small_space().complete(WINNING)
     for log_gain in map(math.log, (0.5, 3.0, 9.2, 100.0)):
 
-        def worth(config, log_gain=log_gain):
+        def effect(config, log_gain=log_gain):
             return log_gain if config.get("aio") == "threads" else 0.0
 
-        trials = make_trials(space, searches=30, pairs=5, winner=winner, worth=worth)
+        trials = make_trials(space, searches=30, pairs=5, winner=winner, effect=effect)
 
         found = explain(space, trials, winner, metric="goodput_rps", gain=judge(trials))
 
-        effects = {line.parameter: line.worth.log for line in found.lines}
+        effects = {setting.parameter: setting.effect.log for setting in found.settings}
         assert effects.pop("aio") == pytest.approx(log_gain, abs=NOISE), log_gain
         assert all(abs(each) < NOISE for each in effects.values()), log_gain

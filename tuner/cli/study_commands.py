@@ -248,7 +248,7 @@ def explain(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show what each line is worth, what other settings would do, and how sure that is."""
+    """Show the effect of each setting, what other settings would do, and how sure that is."""
     settings = read_study(study)
     from tuner.report.explanation.as_json import depth_json, explanation_json
     from tuner.report.explanation.text import depth_text, explain_summary

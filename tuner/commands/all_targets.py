@@ -31,7 +31,7 @@ def run(
         minutes: wall time of the whole campaign, instead of the preset's.
         trials: search trials at the most, instead of the preset's.
         progress: told what happens.
-        with_explanation: whether the summary says what each setting is worth, which takes seconds.
+        with_explanation: whether the summary explains the effect of each setting, which takes seconds.
         scheduler: address of a Dask scheduler whose workers measure, begun with `tuner worker`; None for
             workers of this process's own.
 

@@ -76,7 +76,7 @@ def run(
         minutes: wall time of the whole campaign, instead of the preset's.
         trials: search trials at the most, instead of the preset's.
         progress: told what happens.
-        with_explanation: whether the summary says what each setting is worth, which takes seconds.
+        with_explanation: whether the summary explains the effect of each setting, which takes seconds.
 
     Raises:
         UsageError: the study, or what belongs to it, is wrong.
@@ -262,7 +262,7 @@ def read(settings: Study, *, with_explanation: bool = True) -> Reading:
 
     Args:
         settings: the study, from `load_study`.
-        with_explanation: whether the summary says what each setting is worth, which takes seconds.
+        with_explanation: whether the summary explains the effect of each setting, which takes seconds.
 
     Raises:
         UsageError: the study has not begun, or its folder is another user's.

@@ -1,1 +1,1 @@
-"""Why a winner is better: what each of its lines is worth, what others would do, and how sure that is."""
+"""Why a winner is better: the effect of each setting, what others would do, and how sure that is."""

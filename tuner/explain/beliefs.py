@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import stdtrit
 
-from tuner.explain.explanation import Worth
+from tuner.explain.explanation import Effect
 from tuner.ports import Config
 from tuner.records import Role, Trial
 from tuner.space import Space
@@ -93,7 +93,7 @@ def _root(covariances: Array) -> Array:
 class Anchor:
     """The gain of a configuration as it is said everywhere."""
 
-    worth: Worth
+    effect: Effect
     degrees: float
     """Of its t interval; infinite for that of a normal number."""
 
@@ -101,13 +101,13 @@ class Anchor:
     def confirmed(cls, gain: Gain) -> "Anchor":
         """Return what the pairs have shown."""
         ratio, low, high = (max(end, SMALLEST) for end in (gain.ratio, gain.low, gain.high))
-        return cls(worth=Worth(ratio=ratio, low=low, high=high), degrees=gain.pairs - 1)
+        return cls(effect=Effect(ratio=ratio, low=low, high=high), degrees=gain.pairs - 1)
 
     @classmethod
     def estimated(cls, gain: Speedup) -> "Anchor":
         """Return what is expected before there are pairs."""
         low, high = gain.interval()
-        return cls(worth=Worth(ratio=gain.ratio, low=low, high=high), degrees=math.inf)
+        return cls(effect=Effect(ratio=gain.ratio, low=low, high=high), degrees=math.inf)
 
 
 def agree(draws: Array, anchor: Anchor, *, seed: int) -> Array:
@@ -118,16 +118,16 @@ def agree(draws: Array, anchor: Anchor, *, seed: int) -> Array:
     goes on to do so, and no figure of a study contradicts the one that its pairs have confirmed.
     """
     count = len(draws)
-    reach = math.log(anchor.worth.high / anchor.worth.low) / 2
+    reach = math.log(anchor.effect.high / anchor.effect.low) / 2
     shares = (np.random.default_rng(seed).permutation(count) + 0.5) / count
     spread = reach * stdtrit(anchor.degrees, shares) / float(stdtrit(anchor.degrees, ENDS[1]))
-    shown = np.clip(anchor.worth.log + spread, -LARGEST_LOG, LARGEST_LOG)
+    shown = np.clip(anchor.effect.log + spread, -LARGEST_LOG, LARGEST_LOG)
     apart = draws[:, 0] - draws[:, 0].mean()
     variance = max(float(apart @ apart), 1e-12)
     return np.asarray(draws + np.outer(shown - draws[:, 0], apart @ draws / variance))
 
 
-def read_worth(draws: Array) -> Worth:
-    """Return the worth that draws (n,) of its logarithm stand for: their mean, so that worths add up."""
+def read_effect(draws: Array) -> Effect:
+    """Return the effect that draws (n,) of its logarithm stand for: their mean, so that effects add up."""
     low, high = np.quantile(draws, ENDS)
-    return Worth(ratio=float(np.exp(draws.mean())), low=float(np.exp(low)), high=float(np.exp(high)))
+    return Effect(ratio=float(np.exp(draws.mean())), low=float(np.exp(low)), high=float(np.exp(high)))

@@ -57,7 +57,7 @@ def _read(kept: bytes, space: Space) -> Explanation | None:
 
 
 def _name_parameters(found: Explanation) -> Iterator[str]:
-    yield from (line.parameter for line in found.lines)
+    yield from (setting.parameter for setting in found.settings)
     yield from (other.parameter for other in found.others)
     yield from (tolerance.parameter for tolerance in found.tolerances)
     for pair in found.interactions:

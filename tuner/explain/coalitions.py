@@ -1,9 +1,9 @@
-"""Shapley's split of a gain over the lines that make it, as weights of the coalitions.
+"""Shapley's split of a gain over the settings that make it, as weights of the coalitions.
 
-A line's worth is what it adds to those before it, averaged over all orders in which the lines can be put in
+A setting's effect is what it adds to those before it, averaged over all orders of adding the settings
 (Shapley 1953, "A value for n-person games"). An order that passes through what no server accepts is left out
 (Faigle & Kern 1992, "The Shapley value for cooperative games under precedence constraints",
-doi 10.1007/BF01258278). Worths are linear in what the coalitions give, so weights say everything.
+doi 10.1007/BF01258278). Effects are linear in what the coalitions give, so weights say everything.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 Coalition = frozenset[str]
-EXACT_LINES = 8
-"""Up to so many lines all coalitions are looked at: 256."""
+EXACT_SETTINGS = 8
+"""Up to so many settings all coalitions are looked at: 256."""
 ORDERS = 32
 """Beyond, so many orders and their reverses are drawn (antithetic permutations: Mitchell et al. 2022,
 "Sampling permutations for Shapley value estimation", JMLR 23)."""
@@ -24,12 +24,12 @@ ORDERS = 32
 def weigh_coalitions(
     names: Sequence[str], is_valid: Callable[[Coalition], bool]
 ) -> tuple[list[Coalition], NDArray[np.float64]]:
-    """Return coalitions and the weight that each has in the worth of each line, shape (lines, coalitions).
+    """Return coalitions and the weight of each in each setting's effect, shape (settings, coalitions).
 
-    The rows add up to 1 for all lines together and −1 for none. Where no order is valid, all are taken.
+    The rows add up to 1 for all settings together and −1 for none. Where no order is valid, all are taken.
 
     Args:
-        names: of the lines; their order changes nothing.
+        names: of the settings; their order changes nothing.
         is_valid: whether a coalition can be put in; asked of proper parts alone.
     """
     every = frozenset(names)
@@ -40,7 +40,7 @@ def weigh_coalitions(
             known[part] = is_valid(part)
         return known[part]
 
-    steps = _weigh_all if len(names) <= EXACT_LINES else _weigh_drawn
+    steps = _weigh_all if len(names) <= EXACT_SETTINGS else _weigh_drawn
     weighed = [*steps(sorted(names), is_known_valid)] or [*steps(sorted(names), lambda _: True)]
     coalitions = [*dict.fromkeys(part for before, name, _ in weighed for part in (before, before | {name}))]
     column = {part: number for number, part in enumerate(coalitions)}
@@ -53,7 +53,7 @@ def weigh_coalitions(
 
 
 Step = tuple[Coalition, str, float]
-"""The lines before, the line that is added, and the share of orders with this step."""
+"""The settings before, the setting that is added, and the share of orders with this step."""
 
 
 def _weigh_all(names: Sequence[str], is_valid: Callable[[Coalition], bool]) -> Iterator[Step]:

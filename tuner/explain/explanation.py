@@ -1,7 +1,7 @@
 """What is explained of a study: plain data, which the terminal, the page and `--json` show.
 
-All worths are ratios of what the study maximizes, with the bounds between which they lie with 95 %
-probability: 1.39 is 39 % more. In logarithms the worths of the lines add up to the gain.
+All effects are ratios of what the study maximizes, with the bounds between which they lie with 95 %
+probability: 1.39 is 39 % more. In logarithms the effects of the settings add up to the gain.
 """
 
 import math
@@ -19,7 +19,7 @@ Ratio = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Worth:
+class Effect:
     """A factor on what the study maximizes, with its 95 % interval."""
 
     ratio: Ratio
@@ -31,7 +31,7 @@ class Worth:
 
     @property
     def log(self) -> float:
-        """Return it in log points, in which worths add up."""
+        """Return it in log points, in which effects add up."""
         return math.log(self.ratio)
 
 
@@ -47,7 +47,7 @@ class Finding(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Line:
+class Setting:
     """One change of the configuration that is explained."""
 
     parameter: str
@@ -56,18 +56,18 @@ class Line:
     """Its default."""
     value: Scalar
     """Its value in the configuration."""
-    worth: Worth
-    """Its share of the gain by Shapley; the shares of all lines multiply to the gain."""
-    alone: Worth
-    """What it gives last: the configuration over the same one with this line put back."""
+    effect: Effect
+    """Its share of the gain by Shapley; the shares of all settings multiply to the gain."""
+    if_reverted: Effect
+    """Its effect if reverted: the configuration over the same one with this setting reverted."""
     chance: float
-    """Probability that it is worth more than 0.5 %."""
+    """Probability that its effect is more than 0.5 %."""
     finding: Finding
-    """It helps by `worth` or by `alone`; that it harms or has no effect is said by `alone`."""
+    """It helps by `effect` or by `if_reverted`; that it harms or has no effect is said by `if_reverted`."""
     bound: float | None = None
     """Share beyond which it has no effect, 0.02 is 2 %; None where none can be told."""
     mechanisms: tuple[Mechanism, ...] = ()
-    """Counters that moved between the trials without and those with the line."""
+    """Counters that moved between the trials without and those with the setting."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,7 +82,7 @@ class Other:
     """Whether another value helps, harms, does nothing or is unknown."""
     value: Scalar | None = None
     """Where it helps or harms most for sure; None where neither is known."""
-    effect: Worth | None = None
+    effect: Effect | None = None
     """Of that value over the default, all else as configured."""
     bound: float | None = None
     """Share beyond which no value that was tried has an effect: 0.02 is 2 %; None where none can be told."""
@@ -112,11 +112,11 @@ class Tolerance:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Interaction:
-    """What two lines give together beyond what each gives alone."""
+    """What two settings give together beyond what each gives alone."""
 
     parameters: tuple[str, str]
     """Names of both settings."""
-    worth: Worth
+    effect: Effect
     """Of both, over the product of each alone; above 1 they help each other."""
 
 
@@ -130,7 +130,7 @@ class Proof:
     """Time that these pairs take; None where `pairs` is."""
     noise: float
     """SD of the log ratio of a pair on this host: 0.05 is 5 %."""
-    expected: Worth
+    expected: Effect
     """The gain that all trials together let expect."""
     sentence: str = ""
     """The same in words, with the command."""
@@ -141,9 +141,9 @@ class CurvePoint:
     """One value on a response curve."""
 
     value: Scalar
-    at_winner: Worth | None
+    at_winner: Effect | None
     """Over the configuration as it is; None where the value does not fit it."""
-    at_default: Worth | None
+    at_default: Effect | None
     """Over the default."""
     trials: int = 0
     """Trials with this very value."""
@@ -162,7 +162,7 @@ class Depth:
     acts_source: str
     curve: tuple[CurvePoint, ...]
     """In the order of the values."""
-    line: Line | None
+    setting: Setting | None
     other: Other | None
     """One of both is there: the first for what is changed."""
     tolerance: Tolerance | None
@@ -174,15 +174,15 @@ class Explanation:
     """One study explained, or why it is not."""
 
     metric: str
-    """What worths are factors on, such as goodput_rps."""
+    """What effects are factors on, such as goodput_rps."""
     refusal: str = ""
     """Why nothing is explained; empty when something is."""
     is_confirmed: bool = False
     """Whether the gain comes from the pairs of the confirmation, together with all other trials."""
-    gain: Worth | None = None
-    """Of all lines together: the confirmed gain; before the confirmation, an estimate by all trials."""
-    lines: tuple[Line, ...] = ()
-    """Most worth first."""
+    gain: Effect | None = None
+    """Of all settings together: the confirmed gain; before the confirmation, an estimate by all trials."""
+    settings: tuple[Setting, ...] = ()
+    """Largest effect first."""
     others: tuple[Other, ...] = ()
     """What helps first, then what harms, what has no effect, what is unknown, what cannot act."""
     tolerances: tuple[Tolerance, ...] = ()

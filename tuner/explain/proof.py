@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from tuner.explain.explanation import Proof, Worth
+from tuner.explain.explanation import Proof, Effect
 from tuner.explain.findings import NEGLIGIBLE
 from tuner.statistics.confirmation.paired_gain import MOST_PAIRS
 from tuner.statistics.confirmation.power import assurance
@@ -16,7 +16,7 @@ POWER = 0.9
 LEAST_PAIRS = 3
 
 
-def plan_proof(expected: Worth, noise: Noise, *, windows: int, pair_s: float) -> Proof:
+def plan_proof(expected: Effect, noise: Noise, *, windows: int, pair_s: float) -> Proof:
     """Return how many fresh pairs would prove a gain, were it what all trials let expect.
 
     Args:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tuner.explain.beliefs import TOLD, Array, Beliefs, read_worth
+from tuner.explain.beliefs import TOLD, Array, Beliefs, read_effect
 from tuner.explain.explanation import Finding, Other, Tolerance
 from tuner.explain.findings import find
 from tuner.explain.variation import (
@@ -142,7 +142,7 @@ def _describe_other(space: Space, config: Config, parameter: Parameter, response
         finding=finding,
         bound=bound,
         value=None if at is None else response.values[response.others[at]],
-        effect=None if at is None else read_worth(draws[:, at]),
+        effect=None if at is None else read_effect(draws[:, at]),
         reason="" if finding is not Finding.UNKNOWN else _say_too_little(response),
     )
 
@@ -189,9 +189,9 @@ def find_tolerance(response: Response) -> Tolerance | None:
 
 
 def find_tolerances(
-    responses: Mapping[str, Response], lines: Sequence[str], others: Sequence[Other]
+    responses: Mapping[str, Response], settings: Sequence[str], others: Sequence[Other]
 ) -> tuple[Tolerance, ...]:
     """Return the tolerances of what is shipped, and of other numbers of which some values harm."""
-    names = [*lines, *(each.parameter for each in others if each.finding is Finding.HARMFUL)]
+    names = [*settings, *(each.parameter for each in others if each.finding is Finding.HARMFUL)]
     found = [find_tolerance(responses[name]) for name in names if name in responses]
     return tuple(each for each in found if each is not None)

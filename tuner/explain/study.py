@@ -5,10 +5,10 @@ from dataclasses import replace
 from statistics import fmean
 
 from tuner.errors import UsageError
-from tuner.explain.beliefs import Beliefs, read_worth
+from tuner.explain.beliefs import Beliefs, read_effect
 from tuner.explain.costs import observe_costs
-from tuner.explain.explanation import CurvePoint, Depth, Explanation, Proof, Worth
-from tuner.explain.lines import add_mechanisms, weigh_lines
+from tuner.explain.explanation import CurvePoint, Depth, Explanation, Proof, Effect
+from tuner.explain.effects import add_mechanisms, estimate_effects
 from tuner.explain.proof import plan_proof
 from tuner.explain.responses import (
     LEAST_TRIED,
@@ -61,24 +61,24 @@ def describe_depth(
         curve=tuple(
             CurvePoint(
                 value=value,
-                at_winner=_worth_at(at_config, value),
-                at_default=_worth_at(at_default, value),
+                at_winner=_effect_at(at_config, value),
+                at_default=_effect_at(at_default, value),
                 trials=sum(is_same(each, value) for each in tried),
             )
             for value in values.every
         ),
-        line=next((each for each in found.lines if each.parameter == name), None),
+        setting=next((each for each in found.settings if each.parameter == name), None),
         other=next((each for each in found.others if each.parameter == name), None),
         tolerance=None if at_config is None else find_tolerance(at_config),
         interactions=tuple(each for each in found.interactions if name in each.parameters),
     )
 
 
-def _worth_at(response: Response | None, value: Scalar) -> Worth | None:
+def _effect_at(response: Response | None, value: Scalar) -> Effect | None:
     if response is None:
         return None
     at = next((index for index, each in enumerate(response.values) if is_same(each, value)), None)
-    return None if at is None else read_worth(response.draws[:, at])
+    return None if at is None else read_effect(response.draws[:, at])
 
 
 USUAL_WINDOWS = 2
@@ -123,15 +123,15 @@ def _explain(
     beliefs: Beliefs, trials: Sequence[Trial], config: Config, metric: str, confirmed: Gain | None = None
 ) -> Explanation:
     space = beliefs.space
-    gain, lines, interactions = weigh_lines(beliefs, trials, config, confirmed)
+    gain, settings, interactions = estimate_effects(beliefs, trials, config, confirmed)
     responses = respond_all(beliefs, trials, config)
     others = describe_others(space, config, responses)
     return Explanation(
         metric=metric,
         gain=gain,
-        lines=add_mechanisms(lines, trials, space.default()),
+        settings=add_mechanisms(settings, trials, space.default()),
         others=others,
-        tolerances=find_tolerances(responses, [line.parameter for line in lines], others),
+        tolerances=find_tolerances(responses, [setting.parameter for setting in settings], others),
         interactions=interactions,
         trials=beliefs.trials,
     )
@@ -144,7 +144,7 @@ def _plan(beliefs: Beliefs, found: Explanation, trials: Sequence[Trial], config:
     """
     baselines = [each for each in trials if each.role is Role.BASELINE and each.counts]
     is_measured = any(dict(each.config) == dict(config) for each in trials if each.counts)
-    if found.gain is None or not found.lines or not is_measured or len(baselines) < LEAST_TRIED:
+    if found.gain is None or not found.settings or not is_measured or len(baselines) < LEAST_TRIED:
         return None
     of_pairs = [each for each in trials if each.role is Role.CONFIRM and each.counts]
     counted = of_pairs or baselines

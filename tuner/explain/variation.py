@@ -12,7 +12,7 @@ STEPS = 9
 """Places of a range that are looked at, its ends included."""
 
 
-def keep_lines(space: Space, changes: Mapping[str, Scalar], names: Collection[str]) -> Config:
+def keep_settings(space: Space, changes: Mapping[str, Scalar], names: Collection[str]) -> Config:
     """Return a configuration with some of its changes alone."""
     return space.complete({name: value for name, value in changes.items() if name in names}, fit=True)
 

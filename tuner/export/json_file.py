@@ -3,8 +3,8 @@
 import json
 from typing import Any
 
-from tuner.explain.explanation import Worth
-from tuner.export.provenance import explained_lines
+from tuner.explain.explanation import Effect
+from tuner.export.provenance import explained_settings
 from tuner.ports import Config
 from tuner.report.summary import Summary
 from tuner.report.summary_json import age_json
@@ -51,13 +51,13 @@ def describe(summary: Summary) -> dict[str, Any]:
             "winner": summary.space.capacity(summary.winner.config) if summary.winner else None,
             "grows": list(summary.grows),
         },
-        "worth": {line.parameter: _describe_worth(line.worth) for line in explained_lines(summary)},
+        "effects": {each.parameter: _describe_effect(each.effect) for each in explained_settings(summary)},
         "also": {name: also for name in summary.shipped if (also := summary.space.also(name))},
     }  # fmt: skip
 
 
-def _describe_worth(worth: Worth) -> dict[str, Any]:
-    return {"ratio": worth.ratio, "low": worth.low, "high": worth.high, "text": say_estimate(worth)}
+def _describe_effect(effect: Effect) -> dict[str, Any]:
+    return {"ratio": effect.ratio, "low": effect.low, "high": effect.high, "text": say_estimate(effect)}
 
 
 def by_server(summary: Summary, values: Config) -> dict[str, Config]:

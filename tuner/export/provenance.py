@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from tuner.explain.explanation import Line
+from tuner.explain.explanation import Setting
 from tuner.report.rows import describe_growth, describe_tail
 from tuner.report.summary import Summary
 from tuner.report.wording import (
@@ -17,7 +17,7 @@ from tuner.report.wording import (
 
 
 def describe_origin(summary: Summary) -> tuple[str, ...]:
-    """Return lines about which study found the settings, on what, and what they are worth."""
+    """Return lines about which study found the settings, on what, and their gain."""
     fingerprint = summary.fingerprint
     versions = ", ".join(f"{name} {version}".strip() for name, version in fingerprint.servers.items())
     where = ", on the same machine (co-located)" if fingerprint.co_located else ""
@@ -32,7 +32,7 @@ def describe_origin(summary: Summary) -> tuple[str, ...]:
         *([summary.reason] if summary.reason else []),
         *describe_age(summary),
         *(f"WARNING: {each}" for each in (describe_tail(summary), describe_growth(summary)) if each),
-        *describe_worths(summary),
+        *describe_effects(summary),
         f"load: {summary.workload}",
         f"host: {fingerprint.host}, {machine}",
         f"versions: {versions}; load generator {fingerprint.generator}{where}",
@@ -64,7 +64,7 @@ def describe_candidate(summary: Summary) -> list[str]:
 
 
 def describe_gain(summary: Summary) -> str:
-    """Return what the settings are worth, and whether that is proven."""
+    """Return the gain of the settings, and whether that is proven."""
     if summary.gain is None:
         return f"gain: not confirmed{_describe_pick(summary)}"
     verdict = summary.gain.verdict
@@ -82,19 +82,19 @@ def describe_age(summary: Summary) -> list[str]:
     return [f"gain: {say_age(summary.gain.age)}", *([f"WARNING: {trend}"] if trend else [])]
 
 
-def describe_worths(summary: Summary) -> list[str]:
-    """Return a line for each changed setting: its values, and what it is worth with its 95 % interval.
+def describe_effects(summary: Summary) -> list[str]:
+    """Return a line for each changed setting: its values, and its effect with its 95 % interval.
 
-    What follows from other settings has no worth of its own, and says so.
+    What follows from other settings has no effect of its own, and says so.
     """
-    lines = explained_lines(summary)
-    if not lines:
+    settings = explained_settings(summary)
+    if not settings:
         return []
     show = summary.space.show
     said = [
-        f"{line.parameter} {show(line.parameter, line.default)} → {show(line.parameter, line.value)}: "
-        f"worth {say_estimate(line.worth)}"
-        for line in lines
+        f"{each.parameter} {show(each.parameter, each.default)} → {show(each.parameter, each.value)}: "
+        f"effect {say_estimate(each.effect)}"
+        for each in settings
     ]
     return said + [
         f"{name} {show(name, old)} → {show(name, new)}: follows from the others"
@@ -103,15 +103,15 @@ def describe_worths(summary: Summary) -> list[str]:
     ]
 
 
-def explained_lines(summary: Summary) -> Sequence[Line]:
-    """Return what is known of each line: by the explanation of the confirmed winner, of no other choice."""
+def explained_settings(summary: Summary) -> Sequence[Setting]:
+    """Return what is known of each setting of the confirmed winner; nothing for any other choice."""
     if summary.explanation is None or summary.gain is None:
         return ()
-    return summary.explanation.lines
+    return summary.explanation.settings
 
 
 def _describe_pick(summary: Summary) -> str:
-    """Return what a picked choice was worth in the search; nothing for what is no such choice."""
+    """Return what a picked choice gained in the search; nothing for what is no such choice."""
     if summary.winner is None or summary.cost is None:
         return ""
     config = dict(summary.winner.config)

@@ -1,10 +1,10 @@
-"""What to conclude from an explanation: a few sentences to act on, the most important first."""
+"""Conclusions from an explanation: a few sentences to act on, the most important first."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from tuner.explain.explanation import Explanation, Finding, Line, Other, Proof, Tolerance, Worth
+from tuner.explain.explanation import Explanation, Finding, Setting, Other, Proof, Tolerance, Effect
 from tuner.report.wording import say_duration, say_estimate, say_percent
 
 if TYPE_CHECKING:
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 NAMES_AT_MOST = 6
 TENDENCY = 0.8
-"""Chance from which on a line that is not shown to help is said to be likely to."""
+"""Chance from which on a setting that is not shown to help is said to be likely to."""
 
 
 def conclude(space: "Space", found: Explanation, reason: str = "") -> Explanation:
@@ -24,12 +24,12 @@ def conclude(space: "Space", found: Explanation, reason: str = "") -> Explanatio
         reason: why nothing is proven; empty when something is.
     """
     proof = found.proof and replace(found.proof, sentence=say_proof(found.proof, found.trials))
-    said = [*_say_lines(space, found.lines, found.gain)]
+    said = [*_say_settings(space, found.settings, found.gain)]
     is_gain = found.gain is not None and found.gain.ratio > 1
     said += [_say_tolerance(space, each) for each in found.tolerances if is_gain]
     said += [
-        f"{_name(each.parameters)} {'help' if each.worth.ratio > 1 else 'hinder'} each other: together "
-        f"{say_estimate(each.worth)} of what each gives alone."
+        f"{_name(each.parameters)} {'help' if each.effect.ratio > 1 else 'hinder'} each other: together "
+        f"{say_estimate(each.effect)} of what each gives alone."
         for each in found.interactions
     ]
     said += [*_say_others(space, found.others)]
@@ -52,27 +52,27 @@ def say_proof(proof: Proof, trials: int) -> str:
     )
 
 
-def _say_lines(space: "Space", lines: Sequence[Line], gain: Worth | None) -> Iterator[str]:
-    of = {finding: [line for line in lines if line.finding is finding] for finding in Finding}
+def _say_settings(space: "Space", settings: Sequence[Setting], gain: Effect | None) -> Iterator[str]:
+    of = {finding: [setting for setting in settings if setting.finding is finding] for finding in Finding}
     if helping := of[Finding.HELPS]:
-        share = sum(line.worth.log for line in helping) / gain.log if gain and gain.log > 0 else 0.0
+        share = sum(setting.effect.log for setting in helping) / gain.log if gain and gain.log > 0 else 0.0
         told = f": {say_percent(min(share, 1.0), 0)} of the gain" if share > 0 else ""
-        yield f"Keep {_name_lines(space, helping)}{told}."
-    elif len(lines) > 1 and gain is not None and gain.low > 1:
+        yield f"Keep {_name_settings(space, helping)}{told}."
+    elif len(settings) > 1 and gain is not None and gain.low > 1:
         yield (
             "Too little data to attribute the gain: its settings were mostly tried together. "
             "A new study with a longer preset tells more."
         )
     if idle := [*of[Finding.NO_EFFECT], *of[Finding.CANNOT_ACT]]:
-        yield f"{_name([line.parameter for line in idle])} may go back to the default: nothing is lost by it."
+        yield f"{_name([each.parameter for each in idle])} may go back to the default: nothing is lost by it."
     if harmful := of[Finding.HARMFUL]:
-        yield f"Put back {_name([line.parameter for line in harmful])}: the rest is faster without."
-    likely = [line for line in of[Finding.UNKNOWN] if line.chance >= TENDENCY]
-    open_ones = [line for line in of[Finding.UNKNOWN] if line.chance < TENDENCY]
+        yield f"Put back {_name([setting.parameter for setting in harmful])}: the rest is faster without."
+    likely = [setting for setting in of[Finding.UNKNOWN] if setting.chance >= TENDENCY]
+    open_ones = [setting for setting in of[Finding.UNKNOWN] if setting.chance < TENDENCY]
     if helping and likely:
-        yield f"Likely to help, but not shown: {_name([line.parameter for line in likely])}."
+        yield f"Likely to help, but not shown: {_name([setting.parameter for setting in likely])}."
     if helping and open_ones:
-        yield f"Of {_name([line.parameter for line in open_ones])} it is not known whether it helps."
+        yield f"Of {_name([setting.parameter for setting in open_ones])} it is not known whether it helps."
 
 
 def _say_tolerance(space: "Space", each: Tolerance) -> str:
@@ -92,8 +92,8 @@ def _say_others(space: "Space", others: Sequence[Other]) -> Iterator[str]:
             yield f"Leave {each.parameter} as it is: {value} gives {say_estimate(each.effect)}."
 
 
-def _name_lines(space: "Space", lines: Sequence[Line]) -> str:
-    return _name([f"{line.parameter} {space.show(line.parameter, line.value)}" for line in lines])
+def _name_settings(space: "Space", settings: Sequence[Setting]) -> str:
+    return _name([f"{each.parameter} {space.show(each.parameter, each.value)}" for each in settings])
 
 
 def _name(names: Sequence[str]) -> str:

@@ -141,12 +141,12 @@ def _say_end(summary: "Summary") -> str:
 
 def draw_figures(summary: "Summary") -> "dict[str, Chart | BarChart | None]":
     """Draw every figure for which there is something to show; the others are None."""
-    from tuner.report.explanation.figures import draw_costs, draw_others, draw_worths
+    from tuner.report.explanation.figures import draw_costs, draw_others, draw_effects
     from tuner.report.figures import setting_figures, trial_figures
 
     found, space = summary.explanation, summary.space
     return {
-        "worths": draw_worths(space, found) if found else None,
+        "effects": draw_effects(space, found) if found else None,
         "others": draw_others(space, found) if found else None,
         "costs": draw_costs(space, found) if found else None,
         "pairs": trial_figures.draw_pairs(summary),

@@ -296,13 +296,13 @@ def tolerance_rows(summary: "Summary") -> list[Row]:
 
 
 def interaction_rows(summary: "Summary") -> list[Row]:
-    """Return what two lines give together beyond what each gives alone."""
+    """Return what two settings give together beyond what each gives alone."""
     found = summary.explanation
     return [
         (
             " and ".join(each.parameters),
-            say_estimate(each.worth),
-            "help each other" if each.worth.ratio > 1 else "share what they give",
+            say_estimate(each.effect),
+            "help each other" if each.effect.ratio > 1 else "share what they give",
         )
         for each in (found.interactions if found is not None else ())
     ]

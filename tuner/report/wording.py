@@ -54,7 +54,7 @@ def say_interval(low: float, high: float) -> str:
 
 
 class AnyEstimate(Protocol):
-    """A ratio with its interval: an estimate, a gain, a worth."""
+    """A ratio with its interval: an estimate, a gain, an effect."""
 
     @property
     def ratio(self) -> float: ...

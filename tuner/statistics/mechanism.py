@@ -1,6 +1,6 @@
 """Why the winner is faster: what the target's counters say of its trials and of the default's. Pure.
 
-"Listen overflows per s 1,900 → 0" convinces an operator sooner than an importance does. A line is an
+"Listen overflows per s 1,900 → 0" convinces an operator sooner than an importance does. A setting is an
 observation that goes along with the gain, not a proof of its cause.
 """
 
@@ -12,7 +12,7 @@ from statistics import fmean, variance
 from tuner.records import Trial, Window
 
 CHANCE = 0.05
-"""Probability of any line at all although nothing moved, shared out over the figures (Bonferroni)."""
+"""Probability of any setting at all although nothing moved, shared out over the figures (Bonferroni)."""
 LEAST_MOVE = math.log(1.05)
 """Moves below 5 % explain nothing, however sure they are."""
 LEAST_TRIALS = 2
@@ -61,36 +61,36 @@ def compare_mechanisms(default: Sequence[Trial], winner: Sequence[Trial]) -> tup
 
 
 def attribute_mechanisms(
-    trials: Sequence[Trial], has_line: Mapping[str, Sequence[bool]]
+    trials: Sequence[Trial], has_setting: Mapping[str, Sequence[bool]]
 ) -> dict[str, tuple[Mechanism, ...]]:
-    """Find what moves with each line while the others stay, most moved first.
+    """Find what moves with each setting while the others stay, most moved first.
 
-    Least squares of the log of each figure on all lines together: trials with one line have others more
-    often, too, and what those move is not to be put down to it. A line that no trial has alone, apart from
+    Least squares of the log of each figure on all settings together: trials with one setting have others more
+    often, too, and what those move is not to be put down to it. A setting that no trial has alone, apart from
     the same others, moves nothing that could be told.
 
     Args:
         trials: of any configuration, under one load.
-        has_line: by line, whether each trial has it.
+        has_setting: by setting, whether each trial has it.
     """
-    found: dict[str, list[Mechanism]] = {name: [] for name in has_line}
+    found: dict[str, list[Mechanism]] = {name: [] for name in has_setting}
     for figure in FIGURES:
-        for name, before, after in _regress(figure, trials, has_line):
+        for name, before, after in _regress(figure, trials, has_setting):
             found[name].append(_describe_move(figure, before, after))
     return {name: tuple(sorted(moved, key=_size)) for name, moved in found.items()}
 
 
 def _regress(
-    figure: Figure, trials: Sequence[Trial], has_line: Mapping[str, Sequence[bool]]
+    figure: Figure, trials: Sequence[Trial], has_setting: Mapping[str, Sequence[bool]]
 ) -> Iterator[tuple[str, float, float]]:
-    """Yield the lines with which a figure moves for sure, and the figure without and with each."""
+    """Yield the settings with which a figure moves for sure, and the figure without and with each."""
     seen = [(index, known[0]) for index, each in enumerate(trials) if (known := _observe(figure, [each]))]
     rows = [index for index, _ in seen]
     # Pages that only show mechanisms are drawn without these.
     import numpy as np
     from scipy.special import stdtrit
 
-    design = np.column_stack([np.ones(len(rows)), *(np.asarray(has)[rows] for has in has_line.values())])
+    design = np.column_stack([np.ones(len(rows)), *(np.asarray(has)[rows] for has in has_setting.values())])
     freedom = len(rows) - design.shape[1]
     if freedom < 1 or np.linalg.matrix_rank(design) < design.shape[1]:
         return
@@ -98,10 +98,10 @@ def _regress(
     inverse = np.linalg.inv(design.T @ design)
     moves = inverse @ design.T @ logs
     spread = float(np.sum((logs - design @ moves) ** 2)) / freedom
-    reach = float(stdtrit(freedom, 1 - CHANCE / len(FIGURES) / len(has_line) / 2))
+    reach = float(stdtrit(freedom, 1 - CHANCE / len(FIGURES) / len(has_setting) / 2))
     errors = np.sqrt(spread * inverse.diagonal())
     with_all = float(moves.sum())
-    for name, move, error in zip(has_line, moves[1:], errors[1:], strict=True):
+    for name, move, error in zip(has_setting, moves[1:], errors[1:], strict=True):
         if abs(move) > max(reach * error, LEAST_MOVE):
             before, after = (max(math.exp(log) - figure.floor, 0.0) for log in (with_all - move, with_all))
             if _write(before, figure) != _write(after, figure):

@@ -35,7 +35,7 @@ class Plan:
     """Pairs at a fixed rate, for response times; 0 leaves them out."""
     rate_window_s: float = 20.0
     factorial: int = 0
-    """Factorial trials, which tell apart what each setting of a finalist is worth; 0 for none."""
+    """Factorial trials, which tell the effects of a finalist's settings apart; 0 for none."""
     robustness_s: float = 0.0
     """Seconds in which a candidate and the default meet loads that nothing was tuned on; 0 leaves it out."""
     slice_s: float = 1.0

@@ -114,7 +114,7 @@ def test_the_explanation_is_computed_once(settings):
 
     told = read(settings).summary.explanation
     assert told.gain.ratio == 1.2345
-    assert told.lines == found.lines
+    assert told.settings == found.settings
 
 
 HOSTILE = {
@@ -124,7 +124,7 @@ HOSTILE = {
     "a text for a number": lambda kept: json.dumps(kept | {"trials": "many"}).encode(),
     "no number": lambda kept: json.dumps(kept | {"gain": {"ratio": 0, "low": 0, "high": 0}}).encode(),
     "a setting that is none": lambda kept: json.dumps(
-        kept | {"lines": [kept["lines"][0] | {"parameter": "<script>"}]}
+        kept | {"settings": [kept["settings"][0] | {"parameter": "<script>"}]}
     ).encode(),
 }
 

@@ -7,16 +7,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tuner.explain.coalitions import EXACT_LINES, weigh_coalitions
+from tuner.explain.coalitions import EXACT_SETTINGS, weigh_coalitions
 
 NAMES = ("a", "b", "c", "d")
 
 
 def split(names, give, is_valid=lambda _: True):
-    """Return the worth of each name in a game."""
+    """Return the effect of each name in a game."""
     parts, weights = weigh_coalitions(names, is_valid)
-    worths = weights @ [give(part) for part in parts]
-    return dict(zip(names, worths.tolist(), strict=True))
+    effects = weights @ [give(part) for part in parts]
+    return dict(zip(names, effects.tolist(), strict=True))
 
 
 def average_over_orders(names, give, is_valid=lambda _: True):
@@ -37,11 +37,11 @@ games = st.lists(st.floats(-1, 1), min_size=16, max_size=16).map(
 
 
 @given(games)
-def test_worths_are_averages_over_all_orders_and_add_up_to_the_gain(give):
-    worths = split(NAMES, give)
+def test_effects_are_averages_over_all_orders_and_add_up_to_the_gain(give):
+    effects = split(NAMES, give)
 
-    assert worths == pytest.approx(average_over_orders(NAMES, give))
-    assert sum(worths.values()) == pytest.approx(give(frozenset(NAMES)) - give(frozenset()))
+    assert effects == pytest.approx(average_over_orders(NAMES, give))
+    assert sum(effects.values()) == pytest.approx(give(frozenset(NAMES)) - give(frozenset()))
 
 
 @given(games, st.permutations(NAMES))
@@ -56,10 +56,10 @@ def test_orders_through_what_no_server_accepts_are_left_out():
     def is_valid(part):
         return "a" in part or "b" not in part
 
-    worths = split(NAMES, give, is_valid)
+    effects = split(NAMES, give, is_valid)
 
-    assert worths == pytest.approx(average_over_orders(NAMES, give, is_valid))
-    assert worths != pytest.approx(split(NAMES, give))
+    assert effects == pytest.approx(average_over_orders(NAMES, give, is_valid))
+    assert effects != pytest.approx(split(NAMES, give))
 
 
 def test_what_is_invalid_is_never_asked_for_unless_there_is_no_other_way():
@@ -74,12 +74,12 @@ def test_what_is_invalid_is_never_asked_for_unless_there_is_no_other_way():
 
 
 def test_many_lines_are_split_from_drawn_orders_that_still_add_up():
-    names = [f"line{number:02}" for number in range(EXACT_LINES + 4)]
+    names = [f"setting{number:02}" for number in range(EXACT_SETTINGS + 4)]
     sizes = dict(zip(names, np.linspace(-0.1, 0.5, len(names)), strict=True))
 
-    worths = split(names, lambda part: sum(sizes[name] for name in part))
+    effects = split(names, lambda part: sum(sizes[name] for name in part))
 
-    assert worths == pytest.approx(sizes)
+    assert effects == pytest.approx(sizes)
     assert split(names[::-1], lambda part: len(part) ** 2) == pytest.approx(
         split(names, lambda part: len(part) ** 2)
     )

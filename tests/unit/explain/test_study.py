@@ -33,20 +33,20 @@ def explained(*, searches: int = 40, pairs: int = 6) -> Explanation:
     return explain(space, trials, winner, metric="goodput_rps", gain=gain)
 
 
-def test_the_worths_of_the_lines_add_up_to_the_gain():
+def test_the_effects_of_the_settings_add_up_to_the_gain():
     found = explained()
 
-    assert sum(line.worth.log for line in found.lines) == pytest.approx(found.gain.log, abs=1e-6)
-    assert {line.parameter for line in found.lines} == set(WINNING)
+    assert sum(setting.effect.log for setting in found.settings) == pytest.approx(found.gain.log, abs=1e-6)
+    assert {setting.parameter for setting in found.settings} == set(WINNING)
     assert found.is_confirmed
 
 
-def test_worths_hold_the_truth_and_what_helps_is_said_to_help():
-    for line in explained().lines:
-        truth = TRUE[line.parameter]
-        assert math.log(line.worth.low) - 0.01 <= truth <= math.log(line.worth.high) + 0.01
-        assert (line.finding is Finding.HELPS) == (truth > 0)
-        assert line.chance > 0.97 or truth == 0
+def test_effects_hold_the_truth_and_what_helps_is_said_to_help():
+    for setting in explained().settings:
+        truth = TRUE[setting.parameter]
+        assert math.log(setting.effect.low) - 0.01 <= truth <= math.log(setting.effect.high) + 0.01
+        assert (setting.finding is Finding.HELPS) == (truth > 0)
+        assert setting.chance > 0.97 or truth == 0
 
 
 def test_settings_that_do_nothing_are_not_said_to_do_anything():
@@ -103,8 +103,8 @@ def test_the_order_of_the_parameters_changes_little():
 
     found = explain(turned, trials, winner, metric="goodput_rps")
 
-    before = {line.parameter: line.worth.log for line in explained().lines}
-    after = {line.parameter: line.worth.log for line in found.lines}
+    before = {setting.parameter: setting.effect.log for setting in explained().settings}
+    after = {setting.parameter: setting.effect.log for setting in found.settings}
     assert after == pytest.approx(before, abs=0.02)
 
 
@@ -128,7 +128,7 @@ def test_without_a_winner_the_default_is_explained():
 
     found = explain(space, trials, None, metric="goodput_rps")
 
-    assert found.lines == ()
+    assert found.settings == ()
     assert {each.parameter for each in found.others} >= set(WINNING)
     assert found.proof is None
 
@@ -139,8 +139,8 @@ def test_a_second_objective_is_explained_beside_the_first():
     found = explain(space, trials, winner, metric="goodput_rps", cost="latency_p99_ms").beside
 
     # Made-up latency is the inverse of goodput.
-    worths = {line.parameter: line.worth.log for line in found.lines}
-    assert worths["open_file_cache"] == pytest.approx(-0.15, abs=0.05)
+    effects = {setting.parameter: setting.effect.log for setting in found.settings}
+    assert effects["open_file_cache"] == pytest.approx(-0.15, abs=0.05)
     refused = explain(space, trials, winner, metric="goodput_rps", cost="cpu_us_per_request").beside
     assert "cpu_us_per_request" in refused.refusal
 
@@ -150,7 +150,7 @@ def test_one_parameter_is_looked_into():
 
     depth = explain_parameter(space, trials, winner, "open_file_cache", explained())
 
-    assert depth.line is not None
+    assert depth.setting is not None
     assert depth.why == "Keeps files open."
     assert [point.value for point in depth.curve if point.value == 0] == [0]
     off = next(point for point in depth.curve if point.value == 0)
@@ -182,5 +182,5 @@ def test_the_figure_of_the_pairs_is_the_only_one_and_more_of_them_are_planned_be
         found = explain(space, trials, winner, metric="goodput_rps", gain=gain)
 
         assert found.gain.ratio == gain.ratio
-        assert sum(line.worth.log for line in found.lines) == pytest.approx(math.log(gain.ratio), abs=1e-6)
+        assert sum(setting.effect.log for setting in found.settings) == pytest.approx(math.log(gain.ratio), abs=1e-6)
         assert found.proof is None

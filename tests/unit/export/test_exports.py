@@ -81,16 +81,16 @@ def test_json_names_settings_by_server_with_gain_and_undo() -> None:
     assert applied["gain"]["ratio"] == summary.gain.ratio
 
 
-def test_json_has_the_worth_of_each_line_and_no_figure_that_only_the_space_reckons_with() -> None:
+def test_json_has_the_effect_of_each_setting_and_no_figure_that_only_the_space_reckons_with() -> None:
     summary = make_summary(searches=4)
     assert summary.explanation is not None
     applied = json.loads(export(summary, "json", rendered={})["tuner.json"])
 
-    (*first, _) = summary.explanation.lines
-    assert {line.parameter for line in summary.explanation.lines} == applied["worth"].keys()
-    for line in first:
-        assert applied["worth"][line.parameter]["low"] == line.worth.low
-        assert applied["worth"][line.parameter]["text"].startswith(f"{line.worth.ratio:.2f}×")
+    (*first, _) = summary.explanation.settings
+    assert {setting.parameter for setting in summary.explanation.settings} == applied["effects"].keys()
+    for setting in first:
+        assert applied["effects"][setting.parameter]["low"] == setting.effect.low
+        assert applied["effects"][setting.parameter]["text"].startswith(f"{setting.effect.ratio:.2f}×")
 
 
 def test_an_unknown_format_names_the_nearest_and_all_in_one_order() -> None:

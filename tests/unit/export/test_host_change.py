@@ -10,7 +10,7 @@ from tests.unit.simulated_study import make_summary
 from tuner.errors import TargetError, UsageError
 from tuner.export import Rendered, Rewritten, export
 from tuner.export.host_change import SYSCTL_FILE, find_change
-from tuner.export.provenance import describe_worths
+from tuner.export.provenance import describe_effects
 from tuner.ports import Service
 
 MAIN = PurePosixPath("/etc/nginx/nginx.conf")
@@ -64,12 +64,12 @@ def test_a_private_server_is_handed_over_by_what_is_installed_beside_it() -> Non
     ]
 
 
-def test_the_worth_of_lines_is_that_of_the_confirmed_winner_alone() -> None:
+def test_the_effect_of_settings_is_that_of_the_confirmed_winner_alone() -> None:
     summary = make_summary(searches=4)
 
-    assert len(describe_worths(summary)) == len(summary.changes)
-    assert "sendfile on → off: worth 1." in "\n".join(describe_worths(summary))
-    assert describe_worths(replace(summary, gain=None)) == []
+    assert len(describe_effects(summary)) == len(summary.changes)
+    assert "sendfile on → off: effect 1." in "\n".join(describe_effects(summary))
+    assert describe_effects(replace(summary, gain=None)) == []
 
 
 @pytest.mark.parametrize("name", ["/etc/../../home/me/.profile", "etc/a.conf", "/etc/a\n```\n.conf"])

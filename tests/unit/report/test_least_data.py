@@ -9,7 +9,7 @@ from rich.console import Console
 from tests.unit.report.test_sweep import make_sweep
 from tests.unit.simulated_study import make_trials, make_summary, small_space
 from tuner.explain.explanation import Explanation, Finding
-from tuner.explain.lines import LEAST_APART
+from tuner.explain.effects import LEAST_APART
 from tuner.explain.responses import LEAST_TRIED
 from tuner.explain.study import explain
 from tuner.records import Role
@@ -50,7 +50,7 @@ def keep_apart(trials, count):
 def test_settings_that_were_tried_together_alone_are_not_told_apart(count):
     found = say(keep_apart(study(), count))
 
-    assert {line.finding for line in found.lines} == {Finding.UNKNOWN}
+    assert {setting.finding for setting in found.settings} == {Finding.UNKNOWN}
     assert found.interactions == ()
     assert any(each.startswith("Too little data to attribute the gain") for each in found.conclusions)
     assert not any(each.startswith("Keep ") for each in found.conclusions)
@@ -59,7 +59,7 @@ def test_settings_that_were_tried_together_alone_are_not_told_apart(count):
 def test_settings_that_were_tried_apart_are_named():
     found = say(study())
 
-    assert {line.parameter for line in found.lines if line.finding is Finding.HELPS} >= {"sendfile"}
+    assert {setting.parameter for setting in found.settings if setting.finding is Finding.HELPS} >= {"sendfile"}
     assert any(each.startswith("Keep ") for each in found.conclusions)
 
 

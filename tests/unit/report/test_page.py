@@ -71,7 +71,7 @@ def test_the_page_of_a_long_study_is_small_enough_to_send() -> None:
 
 def test_every_part_is_there() -> None:
     for title in (
-        "What to conclude", "What each line is worth", "What other settings would do", "Confirmation",
+        "Conclusions", "Effect per setting", "Effect of other settings", "Confirmation",
         "What the changed settings do", "Every trial over time", "A slice per parameter",
         "Parallel coordinates", "Failures", "Validity gates", "Noise", "Environment", "Timing", "Provenance",
         f"All {len(summary().trials)} trials as a table",
@@ -82,7 +82,7 @@ def test_every_part_is_there() -> None:
 
 
 def test_the_verdict_comes_first_then_what_to_conclude_then_what_each_line_is_worth() -> None:
-    titles = ('class="verdict', "What to conclude", "What each line is worth", "Confirmation", "Environment")
+    titles = ('class="verdict', "Conclusions", "Effect per setting", "Confirmation", "Environment")
     places = [page().index(title) for title in titles]
 
     assert places == sorted(places)

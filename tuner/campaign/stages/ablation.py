@@ -1,7 +1,7 @@
 """The ablation: settings that do not pay are removed.
 
-Each line that ships is one more to read, to explain and to maintain, so it has a price. Sought is the
-configuration with the most gain less the price of its lines, among the finalist and what is left of it
+Each setting that ships is one more to read, to explain and to maintain, so it has a price. Sought is the
+configuration with the most gain less the price of its settings, among the finalist and what is left of it
 without some of its changes. Ablation analysis (Fawcett & Hoos 2016, doi 10.1007/s10732-014-9275-9) found
 95 % of the gain in one to four parameters in all its scenarios.
 """
@@ -32,20 +32,20 @@ from tuner.study.facts import REFUSALS
 from tuner.study.storage import Opening
 
 UNHINTED_SHARE = 0.25
-"""Of what a line seems to be worth, what it is worth on average, where experts named other settings and not
-this one: most of those do nothing, and lead by luck. On 48 drawn servers such lines of 2 to 3 % were all
-worth nothing, of 3 to 6 % a quarter of it; hinted ones were worth what they seemed to be."""
+"""Share of an apparent effect that is there on average where experts named other settings and not
+this one: most of those do nothing, and lead by luck. On 48 drawn servers such settings of 2 to 3 % had no
+effect, of 3 to 6 % a quarter of that; hinted ones had the effect that they seemed to have."""
 LEAST_NO_WORSE = 0.2
 """Probability with which a reduction fails no more than the finalist, at the least."""
 PRICE_SHARE = 0.1
-"""Of a line at the most, as a share of the gain: where there is little to gain, little things count."""
+"""Of a setting at the most, as a share of the gain: where there is little to gain, little things count."""
 
 IDLE_PRICES = 3.0
-"""Prices of a line that a setting has to bring which may be worth nothing. Chosen from the trials of
+"""Prices that a setting has to bring whose effect may be nothing. Chosen from the trials of
 55 quick studies of drawn servers, where the mean alone decides: 0.47 settings a claim that do nothing instead
 of 0.84, and 98 % of the gain. With `SURE` and the time that there is, studies reach 0.93 (27 claims)."""
 SURE = 0.7
-"""Probability that a setting is worth more than nothing from which on it stays, however little it brings."""
+"""Probability that a setting has any effect from which on it stays, however little it brings."""
 NEGLIGIBLE = math.log(1.005)
 """Log points that are nothing to anybody."""
 
@@ -95,7 +95,7 @@ def _drop_idle(experiment: Experiment, config: Config) -> Config:
 
 
 def _leave_out_idle(experiment: Experiment, config: Config) -> Config:
-    """Leave out, one after the other, settings that are worth little and perhaps nothing.
+    """Leave out, one after the other, settings with little effect and perhaps none.
 
     Drawn kernels, because the most probable one is too sure of what acts.
     """
@@ -130,7 +130,7 @@ def _lose(kernels: Sequence[Posterior], config: Config, reduced: Sequence[Config
 
 
 def _candidates(experiment: Experiment, config: Config) -> list[Config]:
-    """Return a configuration with each of its changes left out, and with more and more of the least worth."""
+    """Return a configuration with each of its changes left out, and with more and more of the least effect."""
     space, posterior = experiment.setup.space, experiment.ranking().posterior
     names = list(space.changes(config))
     found = {config_key(config): config}
@@ -166,7 +166,7 @@ MOST_CANDIDATES = 30
 
 
 def _bonus(experiment: Experiment, finalist: Config, configs: Sequence[Config]) -> Array:
-    """Return minus the price of each configuration's lines, shape (n,), in log points.
+    """Return minus the price of each configuration's settings, shape (n,), in log points.
 
     After a rejection, each pays for the chance that it is rejected as well.
     """

@@ -1,4 +1,4 @@
-"""Factorial trials: they tell apart what each setting of a finalist is worth.
+"""Factorial trials: they tell apart the effects of a finalist's settings.
 
 The search changes many settings at once and goes where others were good, so that it leaves open which of
 them make the gain. Each factorial trial has some of the finalist's settings and leaves the others at their

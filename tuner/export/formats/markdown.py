@@ -1,11 +1,11 @@
-"""The text of a pull request: verdict, what each change is worth, the differences, and the way back."""
+"""The text of a pull request: verdict, the effect of each change, the differences, and the way back."""
 
 import re
 import shlex
 
 from tuner.export.formats.containers import name_setting
 from tuner.export.host_change import FileChange, HostChange
-from tuner.export.provenance import explained_lines
+from tuner.export.provenance import explained_settings
 from tuner.export.result_tables import result_as_markdown
 from tuner.export.rewritten import make_patch
 from tuner.report.summary import Summary
@@ -18,8 +18,8 @@ NAME = "tuner.md"
 def write_markdown(summary: Summary, change: HostChange) -> dict[str, bytes]:
     """Write one page with the differences, and how they are taken back."""
     parts = [result_as_markdown(summary).rstrip("\n")]
-    if worths := _worths(summary):
-        parts += ["#### What each line is worth", "\n".join(worths)]
+    if effects := _effects(summary):
+        parts += ["#### Effect per setting", "\n".join(effects)]
     parts += ["#### Files", *(_fenced(each) for each in change.files)] if change.files else []
     if change.settings:
         rows = [(name_setting(each), each.before, each.after) for each in change.settings]
@@ -33,18 +33,18 @@ def write_markdown(summary: Summary, change: HostChange) -> dict[str, bytes]:
     return {NAME: ("\n\n".join(parts) + "\n").encode(errors="replace")}
 
 
-def _worths(summary: Summary) -> list[str]:
+def _effects(summary: Summary) -> list[str]:
     show = summary.space.show
     rows = [
         (
-            line.parameter,
-            show(line.parameter, line.default),
-            show(line.parameter, line.value),
-            say_estimate(line.worth),
+            setting.parameter,
+            show(setting.parameter, setting.default),
+            show(setting.parameter, setting.value),
+            say_estimate(setting.effect),
         )
-        for line in explained_lines(summary)
+        for setting in explained_settings(summary)
     ]
-    return markdown_table(("setting", "default", "winner", "worth, with 95 % interval"), rows) if rows else []
+    return markdown_table(("setting", "default", "winner", "effect, 95 % CI"), rows) if rows else []
 
 
 def _fenced(file: FileChange) -> str:

@@ -5,7 +5,7 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from tuner.explain.explanation import Depth, Explanation, Line, Other, Worth
+from tuner.explain.explanation import Depth, Explanation, Setting, Other, Effect
 
 _EXPLANATIONS, _DEPTHS = TypeAdapter(Explanation), TypeAdapter(Depth)
 
@@ -15,21 +15,21 @@ def explanation_json(found: Explanation) -> dict[str, Any]:
     data: dict[str, Any] = _EXPLANATIONS.dump_python(found, mode="json")
     data["confirmed"] = data.pop("is_confirmed")
     data["beside"] = None if found.beside is None else explanation_json(found.beside)
-    for line, told in zip(found.lines, data["lines"], strict=True):
-        told["mechanisms"] = _say_mechanisms(line)
+    for setting, told in zip(found.settings, data["settings"], strict=True):
+        told["mechanisms"] = _say_mechanisms(setting)
     return data
 
 
 def depth_json(depth: Depth) -> dict[str, Any]:
     """Return everything that is known of one parameter."""
     data: dict[str, Any] = _DEPTHS.dump_python(depth, mode="json")
-    if depth.line is not None:
-        data["line"]["mechanisms"] = _say_mechanisms(depth.line)
+    if depth.setting is not None:
+        data["setting"]["mechanisms"] = _say_mechanisms(depth.setting)
     return data
 
 
-def _say_mechanisms(line: Line) -> list[str]:
-    return [each.sentence for each in line.mechanisms]
+def _say_mechanisms(setting: Setting) -> list[str]:
+    return [each.sentence for each in setting.mechanisms]
 
 
 def sensitivity_json(found: Explanation, kept: Collection[str]) -> list[dict[str, Any]]:
@@ -39,18 +39,18 @@ def sensitivity_json(found: Explanation, kept: Collection[str]) -> list[dict[str
         found: the explanation.
         kept: what the winner changes.
     """
-    worths: list[tuple[Line | Other, Worth | None]] = [
-        *((line, line.worth) for line in found.lines),
+    effects: list[tuple[Setting | Other, Effect | None]] = [
+        *((setting, setting.effect) for setting in found.settings),
         *((other, other.effect) for other in found.others),
     ]
     return [
         {
             "parameter": each.parameter,
-            "effect": None if worth is None else worth.ratio - 1,
-            "low": None if worth is None else worth.low - 1,
-            "high": None if worth is None else worth.high - 1,
+            "effect": None if effect is None else effect.ratio - 1,
+            "low": None if effect is None else effect.low - 1,
+            "high": None if effect is None else effect.high - 1,
             "kept": each.parameter in kept,
             "verdict": each.finding.value,
         }
-        for each, worth in worths
+        for each, effect in effects
     ]

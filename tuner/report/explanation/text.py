@@ -3,7 +3,7 @@
 import textwrap
 from collections.abc import Iterator, Sequence
 
-from tuner.explain.explanation import CurvePoint, Depth, Explanation, Finding, Line, Other
+from tuner.explain.explanation import CurvePoint, Depth, Explanation, Finding, Setting, Other
 from tuner.report.summary import Summary
 from tuner.report.wording import NOTHING, make_printable, say_estimate, say_gain, say_percent
 from tuner.space import Space
@@ -23,10 +23,10 @@ def explain_summary(summary: Summary) -> str:
 
 
 def explanation_text(space: Space, found: Explanation, headline: str) -> str:
-    """Return what an explanation says: conclusions, lines, other settings, tolerances, interactions."""
+    """Return what an explanation says: conclusions, settings, other settings, tolerances, interactions."""
     if found.refusal:
         return _wrap(f"{headline} {found.refusal}", "")
-    parts = [[_wrap(headline, "")], _conclusions(found), _lines(space, found), _others(space, found.others)]
+    parts = [[_wrap(headline, "")], _conclusions(found), _settings(space, found), _others(space, found.others)]
     parts += [_tolerances(space, found), _interactions(found)]
     if found.beside is not None:
         parts.append(_beside(space, found.beside))
@@ -38,36 +38,36 @@ def _foot(found: Explanation) -> str:
     pairs = "the pairs of the confirmation included" if found.is_confirmed else "no confirmation among them"
     return (
         f"From {found.trials} trials, {pairs}, by one model of all; intervals are of 95 %. "
-        "The worths of the lines multiply to the gain. More of one setting: --parameter NAME."
+        "The effects of the settings multiply to the gain. More of one setting: --parameter NAME."
     )
 
 
 def _conclusions(found: Explanation) -> list[str]:
     said = [_wrap(each, "- ") for each in found.conclusions]
-    return ["What to conclude", *said] if said else []
+    return ["Conclusions", *said] if said else []
 
 
-def _lines(space: Space, found: Explanation) -> list[str]:
-    if not found.lines:
+def _settings(space: Space, found: Explanation) -> list[str]:
+    if not found.settings:
         return []
-    rows = ["What each line is worth"]
-    for line in found.lines:
-        change = f"{line.parameter} {_show(space, line.parameter, line.default)} → " + _show(
-            space, line.parameter, line.value
+    rows = ["Effect per setting"]
+    for setting in found.settings:
+        change = f"{setting.parameter} {_show(space, setting.parameter, setting.default)} → " + _show(
+            space, setting.parameter, setting.value
         )
-        rows.append(_wrap(change, f"{say_estimate(line.worth):<19} {_say_finding(line):<13} "))
-        rows += [_wrap(f"with it, {each.sentence}", " " * 36) for each in line.mechanisms]
+        rows.append(_wrap(change, f"{say_estimate(setting.effect):<19} {_say_finding(setting):<13} "))
+        rows += [_wrap(f"with it, {each.sentence}", " " * 36) for each in setting.mechanisms]
     if found.gain is not None:
         rows.append(f"{say_estimate(found.gain):<19} {'':<13} all of them")
     return rows
 
 
-def _say_finding(line: Line) -> str:
-    if line.finding is Finding.UNKNOWN:
-        return f"{say_percent(line.chance, 0)} likely"
-    if line.finding is Finding.NO_EFFECT and line.bound is not None:
-        return f"± {say_percent(line.bound)}"
-    return line.finding.value
+def _say_finding(setting: Setting) -> str:
+    if setting.finding is Finding.UNKNOWN:
+        return f"{say_percent(setting.chance, 0)} likely"
+    if setting.finding is Finding.NO_EFFECT and setting.bound is not None:
+        return f"± {say_percent(setting.bound)}"
+    return setting.finding.value
 
 
 def _others(space: Space, others: Sequence[Other]) -> list[str]:
@@ -77,7 +77,7 @@ def _others(space: Space, others: Sequence[Other]) -> list[str]:
         told = [_say_other(space, each) for each in others if each.finding is finding]
         if told:
             rows.append(_wrap(", ".join(told), f"{finding.value:<12}"))
-    return ["What the other settings would do", *rows] if rows else []
+    return ["Effect of other settings", *rows] if rows else []
 
 
 def _say_other(space: Space, other: Other) -> str:
@@ -92,27 +92,27 @@ def _tolerances(space: Space, found: Explanation) -> list[str]:
         low, high = (_show(space, each.parameter, end) for end in (each.low, each.high))
         loss = f"within {say_percent(each.loss)}"
         rows.append(_wrap(f"{each.parameter} {low} to {high}", f"{loss:<12}"))
-    return ["Where the gain stays", *rows] if rows else []
+    return ["Ranges that keep the gain", *rows] if rows else []
 
 
 def _interactions(found: Explanation) -> list[str]:
     rows = [
-        _wrap(" and ".join(each.parameters), f"{say_estimate(each.worth):<19} ")
+        _wrap(" and ".join(each.parameters), f"{say_estimate(each.effect):<19} ")
         for each in found.interactions
     ]
-    return ["What lines give together beyond what each gives alone", *rows] if rows else []
+    return ["Interactions between settings", *rows] if rows else []
 
 
 def _beside(space: Space, beside: Explanation) -> list[str]:
-    """Write what the lines do to a second objective, of which less is better."""
+    """Write what the settings do to a second objective, of which less is better."""
     if beside.refusal:
         return [_wrap(f"{beside.metric}: {beside.refusal}", "")]
-    rows = [f"What each line does to {beside.metric}; below 1 is better"]
+    rows = [f"Effect per setting on {beside.metric}; below 1 is better"]
     rows += [
         _wrap(
-            f"{line.parameter} {_show(space, line.parameter, line.value)}", f"{say_estimate(line.worth):<19} "
+            f"{each.parameter} {_show(space, each.parameter, each.value)}", f"{say_estimate(each.effect):<19} "
         )
-        for line in beside.lines
+        for each in beside.settings
     ]
     return rows if len(rows) > 1 else []
 
@@ -138,12 +138,12 @@ def depth_text(space: Space, depth: Depth) -> str:
 
 
 def _say_depth(space: Space, depth: Depth) -> Iterator[str]:
-    name, line, other = depth.parameter, depth.line, depth.other
-    if line is not None:
-        change = f"{_show(space, name, line.default)} → {_show(space, name, line.value)}"
-        yield _wrap(f"{change}: worth {say_estimate(line.worth)} of the gain, by its share", "  ")
-        yield _wrap(f"put back alone: {say_estimate(line.alone)}; {_say_finding(line)}", "  ")
-        for each in line.mechanisms:
+    name, setting, other = depth.parameter, depth.setting, depth.other
+    if setting is not None:
+        change = f"{_show(space, name, setting.default)} → {_show(space, name, setting.value)}"
+        yield _wrap(f"{change}: effect {say_estimate(setting.effect)}, its share of the gain", "  ")
+        yield _wrap(f"effect if reverted: {say_estimate(setting.if_reverted)}; {_say_finding(setting)}", "  ")
+        for each in setting.mechanisms:
             yield _wrap(f"with it, {each.sentence}", "  ")
     if other is not None:
         told = {"": other.finding.value}.get(other.reason, f"{other.finding.value}: {other.reason}")
@@ -153,7 +153,7 @@ def _say_depth(space: Space, depth: Depth) -> Iterator[str]:
         low, high = (_show(space, name, end) for end in (depth.tolerance.low, depth.tolerance.high))
         yield _wrap(f"{low} to {high}: within {say_percent(depth.tolerance.loss)}", "  ")
     for pair in depth.interactions:
-        yield _wrap(f"{' and '.join(pair.parameters)} together: {say_estimate(pair.worth)}", "  ")
+        yield _wrap(f"{' and '.join(pair.parameters)} together: {say_estimate(pair.effect)}", "  ")
 
 
 def _curve(space: Space, depth: Depth) -> list[str]:

@@ -143,8 +143,8 @@ def varied_parameters(summary: Summary) -> tuple[str, ...]:
     """Return the parameters that the study varied, what is changed first."""
     varied = {dimension.parameter for dimension in summary.space.dimensions}
     found = summary.explanation
-    lines, others = (found.lines, found.others) if found is not None else ((), ())
-    told = [*(line.parameter for line in lines), *(each.parameter for each in others)]
+    settings, others = (found.settings, found.others) if found is not None else ((), ())
+    told = [*(setting.parameter for setting in settings), *(each.parameter for each in others)]
     ranked = [name for name in told if name in varied]
     rest = [each.name for each in summary.space.parameters if each.name in varied - set(ranked)]
     return (*ranked, *rest)

@@ -69,9 +69,9 @@ def keys_of(campaign):
     return [config_key(trial.config) for trial in ablations(campaign)]
 
 
-def lines_of(campaign):
+def settings_of(campaign):
     found = explain(SIX, campaign.trials, SIX_CHANGED, metric="goodput_rps", seed=1)
-    return {line.parameter: line for line in found.lines}
+    return {setting.parameter: setting for setting in found.settings}
 
 
 @pytest.mark.parametrize("factors", [2, 3, 5, 8, 11])
@@ -89,17 +89,17 @@ def test_as_many_trials_as_settings_tell_all_of_them_apart(factors):
 
 def test_settings_that_were_always_tried_together_are_told_apart(tmp_path):
     campaign = campaign_of(tmp_path)
-    assert {line.finding for line in lines_of(campaign).values()} == {Finding.UNKNOWN}
+    assert {setting.finding for setting in settings_of(campaign).values()} == {Finding.UNKNOWN}
 
     measure_effects(campaign, SIX_CHANGED)
 
-    lines = lines_of(campaign)
-    helps = {name for name, line in lines.items() if line.finding is Finding.HELPS}
+    settings = settings_of(campaign)
+    helps = {name for name, setting in settings.items() if setting.finding is Finding.HELPS}
     assert len(ablations(campaign)) == 8
     assert helps == {"open_file_cache", "multi_accept", "tcp_nodelay"}
     assert all(
-        lines[name].worth.low <= math.exp(worth) <= lines[name].worth.high
-        for name, worth in {"open_file_cache": 0.2, "multi_accept": 0.15, "sendfile": 0.0}.items()
+        settings[name].effect.low <= math.exp(effect) <= settings[name].effect.high
+        for name, effect in {"open_file_cache": 0.2, "multi_accept": 0.15, "sendfile": 0.0}.items()
     )
 
 
@@ -221,9 +221,9 @@ def test_effects_are_named_and_their_intervals_hold(tmp_path):
             worth=lambda config, effects=effects: sum(effects[name] for name in SIX.changes(config)),
         )  # fmt: skip
         measure_effects(campaign, SIX_CHANGED)
-        for name, line in lines_of(campaign).items():
-            held.append(math.log(line.worth.low) <= effects[name] <= math.log(line.worth.high))
-            (named if effects[name] else idle).append(line.finding is Finding.HELPS)
+        for name, setting in settings_of(campaign).items():
+            held.append(math.log(setting.effect.low) <= effects[name] <= math.log(setting.effect.high))
+            (named if effects[name] else idle).append(setting.finding is Finding.HELPS)
 
     assert np.mean(held) >= 0.9
     assert np.mean(named) >= 0.7

@@ -1,4 +1,4 @@
-"""What each line of a configuration is worth, and what pairs of them give beyond that."""
+"""The effect of each setting of a configuration, and what pairs of them give beyond that."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -6,11 +6,11 @@ from itertools import combinations
 
 import numpy as np
 
-from tuner.explain.beliefs import TOLD, Anchor, Array, Beliefs, agree, read_worth
+from tuner.explain.beliefs import TOLD, Anchor, Array, Beliefs, agree, read_effect
 from tuner.explain.coalitions import Coalition, weigh_coalitions
-from tuner.explain.explanation import Finding, Interaction, Line, Worth
+from tuner.explain.explanation import Finding, Interaction, Setting, Effect
 from tuner.explain.findings import DOUBT, NEGLIGIBLE, find, is_beyond
-from tuner.explain.variation import is_allowed, is_same, keep_lines
+from tuner.explain.variation import is_allowed, is_same, keep_settings
 from tuner.ports import Config, Scalar
 from tuner.records import Trial
 from tuner.space import Space
@@ -22,35 +22,35 @@ LEAST_APART = 3
 """Trials with some of the settings and not all of them, below which nothing is said of any of them: what was
 always tried together cannot be told apart, whatever a model believes beforehand."""
 LEAST_INTERACTION = 0.01
-"""Log points below which two lines are not worth naming together."""
+"""Log points below which two settings are not worth naming together."""
 MOST_MECHANISMS = 3
 
 
-def weigh_lines(
+def estimate_effects(
     beliefs: Beliefs, trials: Sequence[Trial], config: Config, confirmed: Gain | None = None
-) -> tuple[Worth, tuple[Line, ...], tuple[Interaction, ...]]:
-    """Return the gain of a configuration, its lines by worth, and the interactions that can be told.
+) -> tuple[Effect, tuple[Setting, ...], tuple[Interaction, ...]]:
+    """Return the gain of a configuration, its settings by effect, and the interactions that can be told.
 
     Args:
         beliefs: of the study.
         trials: all of the study.
         config: whose changes are weighed.
-        confirmed: what its pairs gave, to which the worths then add up; None before the confirmation.
+        confirmed: what its pairs gave, to which the effects then add up; None before the confirmation.
     """
     parts = _Parts(beliefs.space, config)
     names = parts.names
     coalitions, shares = weigh_coalitions(names, parts.is_allowed)
     pairs = [pair for pair in combinations(names, 2) if parts.can_be_told(pair)]
     asked = _Contrasts(coalitions, parts.every)
-    worths = [asked.weighted(dict(zip(coalitions, row, strict=True))) for row in shares]
-    alone = [
-        asked.signed(plus=[parts.every], minus=[left]) if parts.is_allowed(left) else worths[row]
+    effects = [asked.weighted(dict(zip(coalitions, row, strict=True))) for row in shares]
+    reverted = [
+        asked.signed(plus=[parts.every], minus=[left]) if parts.is_allowed(left) else effects[row]
         for row, left in enumerate(parts.every - {name} for name in names)
     ]
     together = [asked.signed(*parts.corners(pair)) for pair in pairs]
     gain = asked.signed(plus=[parts.every], minus=[frozenset()])
     draws = beliefs.draw(
-        [parts.config(part) for part in asked.parts], asked.matrix([gain, *worths, *alone, *together])
+        [parts.config(part) for part in asked.parts], asked.matrix([gain, *effects, *reverted, *together])
     )
     anchor = (
         Anchor.estimated(mix_gains(beliefs.posteriors, config))
@@ -59,15 +59,15 @@ def weigh_lines(
     )
     if names:
         draws = agree(draws, anchor, seed=beliefs.seed)
-    of_worth, of_alone, of_pairs = np.split(draws[:, 1:], [len(names), 2 * len(names)], axis=1)
+    of_effect, of_reverted, of_pairs = np.split(draws[:, 1:], [len(names), 2 * len(names)], axis=1)
     is_told = _count_apart(beliefs.space, trials, config) >= LEAST_APART
-    lines = [
-        _describe_line(beliefs, name, of_worth[:, row], of_alone[:, row], config, is_told=is_told)
+    settings = [
+        _describe_setting(beliefs, name, of_effect[:, row], of_reverted[:, row], config, is_told=is_told)
         for row, name in enumerate(names)
     ]
     return (
-        anchor.worth,
-        tuple(sorted(lines, key=lambda line: -line.worth.ratio)),
+        anchor.effect,
+        tuple(sorted(settings, key=lambda setting: -setting.effect.ratio)),
         _describe_interactions(pairs, of_pairs) if is_told else (),
     )
 
@@ -81,7 +81,7 @@ def _count_apart(space: Space, trials: Sequence[Trial], config: Config) -> int:
 
 
 class _Parts:
-    """A configuration with some of its lines alone."""
+    """A configuration with some of its settings alone."""
 
     def __init__(self, space: Space, config: Config) -> None:
         self._space = space
@@ -92,7 +92,7 @@ class _Parts:
 
     def config(self, part: Coalition) -> Config:
         if part not in self._known:
-            self._known[part] = keep_lines(self._space, self._changes, part)
+            self._known[part] = keep_settings(self._space, self._changes, part)
         return self._known[part]
 
     def is_allowed(self, part: Coalition) -> bool:
@@ -104,7 +104,7 @@ class _Parts:
         return [self.every, self.every - {one, other}], [self.every - {one}, self.every - {other}]
 
     def can_be_told(self, pair: tuple[str, str]) -> bool:
-        """Return whether a pair, and each of it alone, can be put back."""
+        """Return whether a pair, and each of it alone, can be reverted."""
         return all(self.is_allowed(part) for side in self.corners(pair) for part in side)
 
 
@@ -129,11 +129,11 @@ class _Contrasts:
         return np.array([[signs.get(part, 0.0) for part in self.parts] for signs in rows])
 
 
-def _describe_line(
-    beliefs: Beliefs, name: str, worth: Array, alone: Array, config: Config, *, is_told: bool
-) -> Line:
-    finding, bound, _ = find(alone[:, None])
-    if is_beyond(np.column_stack([worth, alone]), questions=2).any():
+def _describe_setting(
+    beliefs: Beliefs, name: str, effect: Array, reverted: Array, config: Config, *, is_told: bool
+) -> Setting:
+    finding, bound, _ = find(reverted[:, None])
+    if is_beyond(np.column_stack([effect, reverted]), questions=2).any():
         finding, bound = Finding.HELPS, None
     elif finding is Finding.HELPS:
         finding = Finding.UNKNOWN
@@ -141,13 +141,13 @@ def _describe_line(
         finding, bound = Finding.UNKNOWN, None
     if name in beliefs.space.inert_but_tuned:
         finding, bound = Finding.CANNOT_ACT, None
-    return Line(
+    return Setting(
         parameter=name,
         default=beliefs.space.changes(config)[name][0],
         value=config[name],
-        worth=read_worth(worth),
-        alone=read_worth(alone),
-        chance=float((worth > NEGLIGIBLE).mean()),
+        effect=read_effect(effect),
+        if_reverted=read_effect(reverted),
+        chance=float((effect > NEGLIGIBLE).mean()),
         finding=finding,
         bound=bound,
     )
@@ -158,19 +158,19 @@ def _describe_interactions(pairs: Sequence[tuple[str, str]], draws: Array) -> tu
     for pair, drawn in zip(pairs, draws.T, strict=True):
         is_sure = max((drawn > 0).mean(), (drawn < 0).mean()) >= 1 - DOUBT / len(pairs)
         if is_sure and abs(drawn.mean()) >= LEAST_INTERACTION:
-            found.append(Interaction(parameters=pair, worth=read_worth(drawn)))
-    return tuple(sorted(found, key=lambda each: -abs(each.worth.log)))
+            found.append(Interaction(parameters=pair, effect=read_effect(drawn)))
+    return tuple(sorted(found, key=lambda each: -abs(each.effect.log)))
 
 
-def add_mechanisms(lines: Sequence[Line], trials: Sequence[Trial], default: Config) -> tuple[Line, ...]:
-    """Return the lines with the counters that moved with each, by all trials under the study's own load."""
+def add_mechanisms(settings: Sequence[Setting], trials: Sequence[Trial], default: Config) -> tuple[Setting, ...]:
+    """Return the settings with the counters that moved with each, by all trials under the study load."""
     counted = [trial for trial in trials if trial.counts and trial.role.is_under_study_load]
-    has_line = {
-        line.parameter: [_has(trial.config, line.parameter, line.value, default) for trial in counted]
-        for line in lines
+    has_setting = {
+        each.parameter: [_has(trial.config, each.parameter, each.value, default) for trial in counted]
+        for each in settings
     }
-    moved: Mapping[str, tuple[Mechanism, ...]] = attribute_mechanisms(counted, has_line) if lines else {}
-    return tuple(replace(line, mechanisms=moved[line.parameter][:MOST_MECHANISMS]) for line in lines)
+    moved: Mapping[str, tuple[Mechanism, ...]] = attribute_mechanisms(counted, has_setting) if settings else {}
+    return tuple(replace(each, mechanisms=moved[each.parameter][:MOST_MECHANISMS]) for each in settings)
 
 
 def _has(config: Config, name: str, wanted: Scalar, default: Config) -> bool:
