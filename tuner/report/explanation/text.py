@@ -110,7 +110,8 @@ def _beside(space: Space, beside: Explanation) -> list[str]:
     rows = [f"Effect per setting on {beside.metric}; below 1 is better"]
     rows += [
         _wrap(
-            f"{each.parameter} {_show(space, each.parameter, each.value)}", f"{say_estimate(each.effect):<19} "
+            f"{each.parameter} {_show(space, each.parameter, each.value)}",
+            f"{say_estimate(each.effect):<19} ",
         )
         for each in beside.settings
     ]
