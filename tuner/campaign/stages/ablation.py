@@ -130,7 +130,7 @@ def _lose(kernels: Sequence[Posterior], config: Config, reduced: Sequence[Config
 
 
 def _candidates(experiment: Experiment, config: Config) -> list[Config]:
-    """Return a configuration with each of its changes left out, and with ever more of those of least effect."""
+    """Return a configuration with each of its changes left out, and with ever more of the least effect."""
     space, posterior = experiment.setup.space, experiment.ranking().posterior
     names = list(space.changes(config))
     found = {config_key(config): config}
