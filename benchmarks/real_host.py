@@ -76,7 +76,7 @@ def confirm_itself(settings: Study) -> tuple[Gain, Sequence[Trial]]:
 
 
 def measure_real_claims(times: int) -> Iterator[Figure]:
-    """Run A/A tests on this machine, and count what the gates found."""
+    """Run A/A tests on this machine, and count what the checks found."""
     claims = held = 0
     windows: list[Window] = []
     with tempfile.TemporaryDirectory(prefix="tuner-bench-") as folder:
@@ -97,7 +97,7 @@ def measure_real_claims(times: int) -> Iterator[Figure]:
 
 
 def is_spoiled(window: Window) -> bool:
-    """Say whether a gate blames the environment."""
+    """Say whether a check blames the environment."""
     return any(verdict.blame is Blame.ENVIRONMENT for verdict in window.verdicts)
 
 
@@ -145,7 +145,7 @@ def measure_busy_neighbour(times: int) -> Iterator[Figure]:
         yield Figure(name="studies beside a hog without a confirmed gain", seen=1, most=0)
         return
     caught = 100 * sum(map(is_spoiled, windows)) / len(windows) if windows else 100.0
-    name = f"of {len(windows)} windows beside a hog the gates spoiled"
+    name = f"of {len(windows)} windows beside a hog the checks spoiled"
     yield Figure(name=name, seen=caught, unit="%", least=90)
     expected, gain = (judge_pairs([(0.0, each) for each in logs]) for logs in (undisturbed, beside))
     print(f"        undisturbed {say_gain(expected)}; beside a hog {say_gain(gain)}", flush=True)

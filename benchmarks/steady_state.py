@@ -108,7 +108,7 @@ def measure_trial(setup: Setup, config: Config, windows: int) -> list[Slice]:
     with setup.target.deploy(config) as deployment:
         for _ in range(windows):
             window = run_window(deployment, setup.load, WINDOW_S)
-            reasons = () if window.is_valid else tuple(verdict.gate for verdict in window.verdicts)
+            reasons = () if window.is_valid else tuple(verdict.check for verdict in window.verdicts)
             slices.append(Slice(age_s=age_s, log_goodput=window.log_goodput, spoiled=reasons))
             age_s += window.duration_s
     return slices

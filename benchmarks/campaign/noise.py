@@ -11,7 +11,7 @@ STEP_S = 0.25
 LENGTH_S = 900.0
 """Of a host's history, which then begins anew."""
 SPOILED_SHARE = 0.3
-"""Share of a window that is stolen before a gate sees it."""
+"""Share of a window that is stolen before a check sees it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,7 +28,7 @@ class Noise:
     """Of the time in which something else runs, for 1 to 3 s."""
     burst_depth: float
     seen_share: float
-    """Of the bursts that a gate sees as stolen time; the others merely slow a window down."""
+    """Of the bursts that a check sees as stolen time; the others merely slow a window down."""
     age_depth: float
     """Log goodput above or below the steady one when a server is new."""
     age_s: float
@@ -90,7 +90,7 @@ class History:
         return float(self._level[_steps(begun_s, duration_s)].mean())
 
     def is_stolen(self, begun_s: float, duration_s: float) -> bool:
-        """Return whether so much of a window was stolen that a gate sees it."""
+        """Return whether so much of a window was stolen that a check sees it."""
         return float(self._stolen[_steps(begun_s, duration_s)].mean()) >= SPOILED_SHARE
 
 

@@ -19,7 +19,7 @@ from tuner.deploy.readiness import Manner
 from tuner.deploy.sandbox import SandboxTarget
 from tuner.errors import Crashed
 from tuner.hosts.placement import place
-from tuner.measure.gates import RetryBudget
+from tuner.measure.validity import RetryBudget
 from tuner.measure.trial import NO_JUDGES, measure_trial
 from tuner.measure.window import Load
 from tuner.ports import LoadShape

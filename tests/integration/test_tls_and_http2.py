@@ -93,7 +93,7 @@ def test_several_requests_at_once_on_a_connection_are_counted_each(server: str, 
 
     assert window.correct > 100
     assert window.failures.total == 0
-    assert window.verdicts == () or all(each.gate != "generator" for each in window.verdicts)
+    assert window.verdicts == () or all(each.check != "generator" for each in window.verdicts)
 
 
 def test_a_server_that_closes_connections_which_the_generator_does_not_open_again_is_no_failing_server(
@@ -104,7 +104,7 @@ def test_a_server_that_closes_connections_which_the_generator_does_not_open_agai
     with setup.target.deploy(setup.space.default() | {"keepalive_requests": 100}) as deployment:
         window = run_window(deployment, setup.load, 3.0)  # on a busy machine, too
 
-    (verdict,) = (each for each in window.verdicts if each.gate == "generator")
+    (verdict,) = (each for each in window.verdicts if each.check == "generator")
     assert verdict.blame == "environment"
     assert "of 8 HTTP/2 connections" in verdict.reason
 

@@ -16,7 +16,7 @@ from tuner.errors import NotReady
 from tuner.measure.window import run_window
 from tuner.plugins import make_load_generator
 from tuner.ports import Body, RequestKind
-from tuner.records import Blame, Gate, Window
+from tuner.records import Blame, Check, Window
 from tuner.study import load_study
 
 PROGRAM = Path(__file__).with_name("varying_pages.py")
@@ -107,7 +107,7 @@ def test_a_page_that_is_replaced_during_a_trial_is_no_fault_of_the_configuration
         for path in ("/plain", "/replace", "/plain"):
             ask(deployment.load.url.replace("/replaced", path))
             window = send(deployment, prepared, "ab")
-            blames.append([each.blame for each in window.verdicts if each.gate is Gate.BODY])
+            blames.append([each.blame for each in window.verdicts if each.check is Check.BODY])
 
     assert blames == [[], [Blame.ENVIRONMENT], []]
     assert window.failures.length == 0

@@ -8,7 +8,7 @@ import pytest
 from tests.unit.simulation import SMALL_PLAN
 from tuner.campaign.prepare import prepare
 from tuner.commands.check import measure_default
-from tuner.measure.gates import RetryBudget
+from tuner.measure.validity import RetryBudget
 from tuner.measure.trial import NO_JUDGES, measure_trial
 from tuner.measure.window import run_counted_window
 from tuner.study import load_study

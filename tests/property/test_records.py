@@ -35,7 +35,7 @@ latencies = st.builds(
     max_ms=st.none() | positive,
     histogram=st.dictionaries(positive, counts, max_size=8),
 )
-verdicts = st.builds(Verdict, gate=texts, blame=st.sampled_from(Blame), reason=texts)
+verdicts = st.builds(Verdict, check=texts, blame=st.sampled_from(Blame), reason=texts)
 windows = st.builds(
     Window,
     started_s=positive,

@@ -1,4 +1,4 @@
-"""A server in memory under a load generator that a test scripts, through the real windows and gates."""
+"""A server in memory under a load generator that a test scripts, through the real windows and checks."""
 
 import json
 from collections.abc import Callable, Iterator

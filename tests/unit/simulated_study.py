@@ -167,7 +167,7 @@ def make_trials(
         if index % 11 == 5:
             trials[-1] = replace(trials[-1], state=State.FAILED, windows=(), failure=FAILURES[index % 2])
         if index % 13 == 7:
-            verdict = Verdict(gate="steal", blame=Blame.WARNING, reason="2.4 % of the CPU time was stolen")
+            verdict = Verdict(check="steal", blame=Blame.WARNING, reason="2.4 % of the CPU time was stolen")
             first, *rest = trials[-1].windows
             trials[-1] = replace(trials[-1], windows=(replace(first, verdicts=(verdict,)), *rest))
         if index % 3 == 2:

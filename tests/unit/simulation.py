@@ -22,7 +22,7 @@ from tuner.campaign.trial import TrialOutcome, TrialTask
 from tuner.campaign.warm_start import read_earlier
 from tuner.errors import TargetError
 from tuner.hosts.placement import place
-from tuner.measure.gates import RetryBudget
+from tuner.measure.validity import RetryBudget
 from tuner.measure.trial import NO_JUDGES, Judges, Outcome
 from tuner.measure.window import Load
 from tuner.optimize.catalogue import make_optimizer
@@ -213,7 +213,7 @@ class SimulatedHost:
         busy = 1.0 if rate_rps is None else rate_rps / capacity
         cpu_s = asked * self.cpu_us(config) * math.exp(self.rng.gauss(0.0, 0.02)) / 1e6
         p99_ms = 2.0 * busy * BASE_RPS / capacity
-        spoiled = Verdict(gate="foreign CPU", blame=Blame.ENVIRONMENT, reason="a compiler ran.")
+        spoiled = Verdict(check="foreign CPU", blame=Blame.ENVIRONMENT, reason="a compiler ran.")
         return Window(
             started_s=begun_s, duration_s=duration_s, correct=round(asked) - failed,
             failures=Failures(status=failed), bytes=round(asked) * 850,
@@ -271,7 +271,7 @@ class SimulatedExecutor:
             return Outcome(steady=True, pruned=None)
         own = host.worth(task.config) + luck
         warm_up = host.window(task.config, own, plan.warmup_s, rate_rps)
-        if (reason := task.judges.gate_zero(warm_up)) is not None:
+        if (reason := task.judges.judge_warm_up(warm_up)) is not None:
             keep(warm_up)
             return Outcome(steady=True, pruned=reason)
         valid: list[Window] = []
@@ -377,7 +377,7 @@ class SimulatedRunner:
     def _measure(self, trial: Trial, judges: Judges, plan: Plan, rate_rps: float | None) -> Trial:
         own = self.host.worth(trial.config) + self.host.rng.gauss(0.0, self.host.sigma_trial)
         warm_up = self.host.window(trial.config, own, plan.warmup_s, rate_rps)
-        reason = judges.gate_zero(warm_up)
+        reason = judges.judge_warm_up(warm_up)
         if reason is not None:
             return self._pruned(self.storage.keep_window(trial, warm_up), reason)
         self.retries.begin_trial()

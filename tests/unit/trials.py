@@ -8,7 +8,7 @@ from tuner.records import Blame, Failure, Role, Trial, State, Verdict, Window
 
 SPACE = space_of(*TUNED)
 DEFAULT = SPACE.default()
-SPOILED = (Verdict(gate="steal", blame=Blame.ENVIRONMENT, reason="stolen."),)
+SPOILED = (Verdict(check="steal", blame=Blame.ENVIRONMENT, reason="stolen."),)
 
 
 def config_of(**values: Scalar) -> Config:

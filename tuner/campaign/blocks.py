@@ -11,7 +11,7 @@ from itertools import count
 from random import Random
 
 from tuner.errors import TooNoisy
-from tuner.measure.gates.retries import LEAVE, NOISY
+from tuner.measure.validity.retries import LEAVE, NOISY
 from tuner.records import Trial, State
 
 MAX_FAILURES = 2

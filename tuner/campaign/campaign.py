@@ -20,7 +20,7 @@ from tuner.campaign.stages.search import search
 from tuner.campaign.stages.shortlist import better, refuse
 from tuner.campaign.stages.ablation import ablate
 from tuner.errors import TooNoisy
-from tuner.measure.gates.retries import NOISY
+from tuner.measure.validity.retries import NOISY
 from tuner.ports import Config
 from tuner.records import Role
 from tuner.statistics.confirmation.robustness import describe

@@ -17,8 +17,8 @@ from tuner.campaign.trial_runner import TrialRunner
 from tuner.campaign.trial import Executor
 from tuner.campaign.turn import Turn
 from tuner.errors import TooNoisy
-from tuner.measure.gates import HEALTHY, BaselineFacts
-from tuner.measure.gates.retries import LEAVE
+from tuner.measure.validity import HEALTHY, BaselineFacts
+from tuner.measure.validity.retries import LEAVE
 from tuner.measure.trial import NO_JUDGES, Judges
 from tuner.measure.window import Load
 from tuner.optimize.optimizer import Optimizer
@@ -414,7 +414,7 @@ def _as_compared(judges: Judges, storage: Storage) -> Judges:
     compared = partial(replace, metric=storage.metric, blend=storage.blend)
     return replace(
         judges,
-        gate_zero=lambda window: judges.gate_zero(compared(window)),
+        judge_warm_up=lambda window: judges.judge_warm_up(compared(window)),
         prune=lambda windows: judges.prune([compared(window) for window in windows]),
     )
 

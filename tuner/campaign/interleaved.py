@@ -19,7 +19,7 @@ from tuner.campaign.schedule import cost_s
 from tuner.campaign.trial_runner import TrialRunner, name_session
 from tuner.errors import UsageError
 from tuner.measure.garbage_collection import short_collections
-from tuner.measure.gates import RetryBudget
+from tuner.measure.validity import RetryBudget
 from tuner.measure.window import Load
 from tuner.ports import Clock, Config
 from tuner.records import Role, Trial, State

@@ -44,7 +44,7 @@ class Progress(Protocol):
         """The best configurations so far, best first; told after every trial, which revises all of them."""
 
     def note(self, text: str) -> None:
-        """Something worth a line: a gate, a warning, a retry."""
+        """Something worth a line: a failed check, a warning, a retry."""
 
     def time_left(self, seconds: float) -> None:
         """The rest of the run will take about this long."""

@@ -7,7 +7,7 @@ from typing import Protocol
 
 from tuner.campaign.prepare import Setup
 from tuner.errors import TooNoisy
-from tuner.measure.gates.retries import LEAVE, NOISY
+from tuner.measure.validity.retries import LEAVE, NOISY
 from tuner.measure.window import rest_s
 from tuner.ports import Clock
 from tuner.records import Role, Trial

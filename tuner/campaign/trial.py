@@ -8,7 +8,7 @@ from typing import Protocol
 from tuner.campaign.prepare import Setup
 from tuner.deploy.deployment import Deployment
 from tuner.errors import TrialFailed
-from tuner.measure.gates import RetryBudget
+from tuner.measure.validity import RetryBudget
 from tuner.measure.quiet import wait_until_quiet
 from tuner.measure.check_loads import measure_check_loads
 from tuner.measure.trial import NO_JUDGES, Judges, Outcome, measure_trial

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field, replace
 from tuner.campaign.lost_trials import LOST, STOPPED
 from tuner.campaign.prepare import Setup
 from tuner.campaign.trial import Executor, InProcessExecutor, TrialOutcome, TrialTask
-from tuner.measure.gates import RetryBudget
-from tuner.measure.gates.facts import DEFAULTS
+from tuner.measure.validity import RetryBudget
+from tuner.measure.validity.facts import DEFAULTS
 from tuner.measure.trial import NO_JUDGES, Judges
 from tuner.measure.window import Load
 from tuner.optimize.replay import distributions
@@ -162,9 +162,9 @@ def _ended(trial: Trial, measured: TrialOutcome) -> Trial:
 
 
 def _spoiled(trial: Trial) -> str:
-    """Return what spoiled the windows: of each gate, what it found last."""
+    """Return what spoiled the windows: of each check, what it found last."""
     reasons = {
-        verdict.gate: verdict.reason
+        verdict.check: verdict.reason
         for window in trial.windows
         for verdict in window.verdicts
         if verdict.blame is Blame.ENVIRONMENT

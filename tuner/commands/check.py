@@ -20,12 +20,12 @@ from tuner.hosts.conflicts import Conflict
 from tuner.hosts.disk_room import LogGrowth, measure_growth
 from tuner.interrupts import signals_interrupt
 from tuner.measure.calibrate import Calibration
-from tuner.measure.gates.load import AGAIN
+from tuner.measure.validity.load import AGAIN
 from tuner.measure.rounds import run_round
 from tuner.measure.unanswered import is_watched, patience_s
 from tuner.measure.window import Load, example_workload, run_counted_window, run_window
 from tuner.ports import FAILURE_KINDS, Host
-from tuner.records import Gate, Role, Trial, State, Window
+from tuner.records import Check, Role, Trial, State, Window
 from tuner.report.wording import capitalize
 from tuner.restore.recovery import describe_use
 from tuner.space import facts_from_json
@@ -95,7 +95,7 @@ class Findings:
     def warnings(self) -> tuple[str, ...]:
         """What does not stop a run."""
         seen = (SEES_HOST,) if self.sees_host else ()
-        gates = (f"{each.gate}: {each.reason}" for each in self.window.verdicts)
+        checks = (f"{each.check}: {each.reason}" for each in self.window.verdicts)
         named = (
             f"{name} cannot act under this load ({reason}); it is searched because the study names it"
             for name, reason in self.setup.space.inert_but_tuned.items()
@@ -112,7 +112,7 @@ class Findings:
             if not each.verifies
         )
         return (
-            *seen, *gates, *named, *unproven, *unverified, *self._bounds_above(), *map(str, self.conflicts),
+            *seen, *checks, *named, *unproven, *unverified, *self._bounds_above(), *map(str, self.conflicts),
         )  # fmt: skip
 
     def _bounds_above(self) -> Iterator[str]:
@@ -399,8 +399,8 @@ def refuse_failures(settings: Study, window: Window, *, expected: str) -> None:
 
 def _suggest(window: Window, expected: str) -> str:
     """Return what was expected and seen, and what can help, by the kind of most failures."""
-    if any(verdict.gate is Gate.GENERATOR for verdict in window.verdicts):
-        said = (each.reason for each in window.verdicts if each.gate is Gate.GENERATOR)
+    if any(verdict.check is Check.GENERATOR for verdict in window.verdicts):
+        said = (each.reason for each in window.verdicts if each.check is Check.GENERATOR)
         return " ".join(f"{capitalize(each.rstrip('.').removesuffix(AGAIN))}." for each in said)
     failures = window.failures
     most = max(FAILURE_KINDS, key=lambda kind: int(getattr(failures, kind)))

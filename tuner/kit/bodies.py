@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from tuner.ports import Workload
 
 RELATIVE_TOLERANCE = 0.005
-"""The body gate's ±0.5 %."""
+"""The body check's ±0.5 %."""
 HEADER_TOLERANCE_BYTES = 64
 """Headers vary a little: `Keep-Alive: timeout=5, max=100` loses digits as requests are used up, and the last
 response of a connection says `Connection: close` in its place (Apache; 37 bytes less). The header that asks

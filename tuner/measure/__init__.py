@@ -1,1 +1,1 @@
-"""Measures one trial: load, counters and validity gates."""
+"""Measures one trial: load, counters and validity checks."""

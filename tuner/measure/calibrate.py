@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from tuner.deploy.deployment import Deployment, Target
-from tuner.measure.gates import RetryBudget
+from tuner.measure.validity import RetryBudget
 from tuner.measure.trial import NO_JUDGES, measure_trial
 from tuner.measure.window import Load, run_window, send_beside
 from tuner.ports import Config

@@ -3,7 +3,7 @@
 import time
 
 from tuner.measure.counters import INTERRUPTS, TUNER, difference, take
-from tuner.measure.gates.facts import DEFAULTS
+from tuner.measure.validity.facts import DEFAULTS
 from tuner.measure.window import Load
 from tuner.ports import Clock, Lookable
 

@@ -1,4 +1,4 @@
-"""One trial under load: warm-up, gate 0, windows, an early end for what is clearly worse."""
+"""One trial under load: warm-up, windows, an early end for what is clearly worse."""
 
 import math
 import time
@@ -10,10 +10,10 @@ from typing import Protocol
 
 from tuner.deploy.deployment import Deployment
 from tuner.errors import LoadFailed, Stalled
-from tuner.measure.gates import HEALTHY, BaselineFacts, RetryBudget
+from tuner.measure.validity import HEALTHY, BaselineFacts, RetryBudget
 from tuner.measure.rounds import run_round
 from tuner.measure.window import Load, run_counted_window, run_window
-from tuner.records import Blame, Gate, Window
+from tuner.records import Blame, Check, Window
 from tuner.statistics.steady import is_steady
 from tuner.study.presets import Plan
 
@@ -25,19 +25,19 @@ SLICES_TO_JUDGE = 6
 class Judges:
     """What may end a trial early; each answers with the reason, or None to go on."""
 
-    gate_zero: Callable[[Window], str | None]
+    judge_warm_up: Callable[[Window], str | None]
     """Asked about the end of the warm-up: hopeless at once?"""
     prune: Callable[[Sequence[Window]], str | None]
     """Asked after each window from the first at which pruning is allowed."""
     spread: float = 0.0
     """Standard deviation of the logarithm of one window, as known so far: what steadiness is held against."""
     baseline: BaselineFacts = HEALTHY
-    """What the default showed, for the validity gates."""
+    """What the default showed, for the validity checks."""
     allow_no_response: bool = False
     """Whether a window in which nothing is served is a measurement, and not the end of the trial."""
 
 
-NO_JUDGES = Judges(gate_zero=lambda _: None, prune=lambda _: None)
+NO_JUDGES = Judges(judge_warm_up=lambda _: None, prune=lambda _: None)
 
 
 class Measure(Protocol):
@@ -78,7 +78,7 @@ def measure_trial(
     measure_counted = partial(_round, run_counted_window, deployment, load, count(), judges)
     slices, steady = warm_up(measure, plan, spread=judges.spread)
     # What spoiled the warm-up is not held against the configuration.
-    reason = judges.gate_zero(slices[-1]) if slices[-1].is_valid else None
+    reason = judges.judge_warm_up(slices[-1]) if slices[-1].is_valid else None
     if reason is not None:
         keep(slices[-1])
         return Outcome(steady=steady, pruned=reason)
@@ -119,19 +119,19 @@ def _window_with_retries(
         if not retries.allows_another(window.verdicts, at_s=time.monotonic()):
             break
     for verdict in window.verdicts:
-        if verdict.gate == Gate.GENERATOR and verdict.blame is Blame.CONFIGURATION and not allow_no_response:
+        if verdict.check == Check.GENERATOR and verdict.blame is Blame.CONFIGURATION and not allow_no_response:
             raise LoadFailed(verdict.reason)
     return window
 
 
 def _generator_failed(window: Window) -> bool:
-    return any(verdict.gate == Gate.GENERATOR for verdict in window.verdicts)
+    return any(verdict.check == Check.GENERATOR for verdict in window.verdicts)
 
 
 def _was_replaced(window: Window) -> bool:
     """Return whether another page came in the middle of a window, which will be measured again."""
     return any(
-        verdict.gate is Gate.BODY and verdict.blame is Blame.ENVIRONMENT for verdict in window.verdicts
+        verdict.check is Check.BODY and verdict.blame is Blame.ENVIRONMENT for verdict in window.verdicts
     )
 
 

@@ -1,4 +1,4 @@
-"""Measures one window: sends load from all places, reads the counters around it, asks the gates."""
+"""Measures one window: sends load from all places, reads the counters around it, asks the checks."""
 
 import os
 import time
@@ -10,11 +10,11 @@ from tuner.errors import LoadFailed
 from tuner.hosts.connection_room import DEFAULT_PORTS
 from tuner.measure.addresses import spread
 from tuner.measure.counters import difference, find_quota, take
-from tuner.measure.gates import HEALTHY, BaselineFacts, WindowFacts, judge
+from tuner.measure.validity import HEALTHY, BaselineFacts, WindowFacts, judge
 from tuner.measure.processes import find_interrupt_threads, find_own_process
 from tuner.measure.sending import send, share_out, split_in_two
 from tuner.ports import Failures, Host, LoadGenerator, LoadResult, LoadShape, Workload
-from tuner.records import Gate, Window
+from tuner.records import Check, Window
 
 MOST_REST = 2
 """So many lengths of a window are waited, at the most, for a slow application to answer what it was asked."""
@@ -72,7 +72,7 @@ def run_window(
         connections: instead of the workload's own.
         requests_total: requests after which the window ends.
         problems_before: windows right before this one in which the generator failed.
-        baseline: what the default showed, for the validity gates.
+        baseline: what the default showed, for the validity checks.
 
     A generator that fails gives a window without a correct response; its verdicts say whose fault it was.
     """
@@ -116,7 +116,7 @@ def run_window(
         local_ports=DEFAULT_PORTS * len({share.workload.url for share in shares}),
     )  # fmt: skip
     verdicts = judge(facts)
-    if any(verdict.gate is Gate.BODY for verdict in verdicts) and deployment.learn_again():
+    if any(verdict.check is Check.BODY for verdict in verdicts) and deployment.learn_again():
         verdicts = judge(replace(facts, is_page_replaced=True))
     return replace(window, verdicts=verdicts)
 

@@ -8,6 +8,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from statistics import median
+from typing import Annotated
+
+from pydantic import Field
 
 from tuner.ports import Config, ConnectTime, Failures, Latency
 from tuner.records.blend import Blend
@@ -69,15 +72,15 @@ class State(StrEnum):
 
 
 class Blame(StrEnum):
-    """Whose fault a broken validity gate is."""
+    """Whose fault a broken validity check is."""
 
     ENVIRONMENT = "environment"
     CONFIGURATION = "configuration"
     WARNING = "warning"
 
 
-class Gate(StrEnum):
-    """What can be wrong with a window; `Verdict.gate` holds the name."""
+class Check(StrEnum):
+    """What can be wrong with a window; `Verdict.check` holds the name."""
 
     GENERATOR = "generator"
     DURATION = "duration"
@@ -111,9 +114,9 @@ class CheckLoad:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """One validity gate that did not pass."""
+    """One validity check that did not pass."""
 
-    gate: str
+    check: Annotated[str, Field(alias="gate")]
     """Name of the check."""
     blame: Blame
     """Whether the configuration or the environment is the cause."""
@@ -145,7 +148,7 @@ class Window:
     """Differences of the target's counters over the window (measure/counters.py names them)."""
     verdicts: tuple[Verdict, ...] = ()
     """The validity checks that it did not pass; empty for one that counts."""
-    check_load: str = ""
+    check_load: Annotated[str, Field(alias="situation")] = ""
     """Name of the check load that it was measured under; empty under the study's own load."""
     parts: Mapping[str, "Window"] = field(default_factory=dict)
     """Of a study with several loads: load → its own window, all next to each other. This one has their sums,
@@ -338,5 +341,5 @@ class Fingerprint:
 
 def is_censored(windows: Sequence[Window]) -> bool:
     """Return whether goodput is only a lower bound: in most windows the generator could not send more."""
-    full = sum(any(verdict.gate == Gate.SATURATED for verdict in window.verdicts) for window in windows)
+    full = sum(any(verdict.check == Check.SATURATED for verdict in window.verdicts) for window in windows)
     return 2 * full > len(windows)

@@ -23,19 +23,17 @@ _TRIALS = TypeAdapter(Trial)
 
 def window_to_json(window: Window) -> Json:
     """Return a window as JSON values; empty parts are left out."""
-    data = _WINDOWS.dump_python(window, mode="json", exclude={"metric", "blend", "parts"})
+    data = _WINDOWS.dump_python(window, mode="json", by_alias=True, exclude={"metric", "blend", "parts"})
     data["parts"] = {name: window_to_json(part) for name, part in window.parts.items()}
     data["failures"] = {kind: count for kind, count in data["failures"].items() if count}
     data["counters"] = {name: round(value, 6) for name, value in data["counters"].items()}
-    data["situation"] = data.pop("check_load")
     return {key: value for key, value in data.items() if value not in (None, {}, [], "")}
 
 
 def window_from_json(data: Mapping[str, Any]) -> Window:
     """Read a window; the inverse of `window_to_json`."""
     parts = {name: window_from_json(part) for name, part in data.get("parts", {}).items()}
-    opening = {"failures": {}, "check_load": data.get("situation", "")}
-    return _WINDOWS.validate_python({**opening, **data, "parts": parts})
+    return _WINDOWS.validate_python({"failures": {}, **data, "parts": parts})
 
 
 def opening_to_json(trial: Trial) -> Json:

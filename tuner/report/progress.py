@@ -207,12 +207,12 @@ def describe_end(trial: Trial, speedup: "Speedup | None") -> Text:
 
 
 def describe_windows(trial: Trial) -> list[str]:
-    """Return a line for each window with what the gates found, and the lines of the reason of a failure."""
+    """Return a line for each window with what the checks found, and the lines of the reason of a failure."""
     lines = []
     for number, window in enumerate(trial.windows, 1):
         p99 = None if window.latency is None else window.latency.quantiles_ms.get(P99)
         figures = f"{say_rate(window.goodput_rps)} requests/s, p99 {say_milliseconds(p99)}"
-        found = "".join(f"; {each.gate}: {each.reason}" for each in window.verdicts)
+        found = "".join(f"; {each.check}: {each.reason}" for each in window.verdicts)
         lines.append(f"window {number}: {figures}, {window.failures.total} failures{found}")
     return lines + (trial.failure.reason.splitlines() if trial.failure is not None else [])
 

@@ -335,21 +335,21 @@ def request_failure_rows(summary: "Summary") -> list[Row]:
     return rows
 
 
-def gate_rows(summary: "Summary") -> list[Row]:
-    """Count what the validity gates found: gate, whose fault, windows, one reason."""
+def validity_rows(summary: "Summary") -> list[Row]:
+    """Count what the validity checks found: check, whose fault, windows, one reason."""
     found = [
         verdict for trial in summary.trials for window in trial.windows for verdict in window.verdicts
     ]  # fmt: skip
-    counts = Counter((verdict.gate, verdict.blame) for verdict in found)
+    counts = Counter((verdict.check, verdict.blame) for verdict in found)
     blames = {
         Blame.ENVIRONMENT: "environment: measured again",
         Blame.CONFIGURATION: "configuration: counts against it",
         Blame.WARNING: "warning only",
     }
     return [
-        (gate, blames[blame], str(count),
-         next(verdict.reason for verdict in found if (verdict.gate, verdict.blame) == (gate, blame)))
-        for (gate, blame), count in counts.most_common()
+        (check, blames[blame], str(count),
+         next(verdict.reason for verdict in found if (verdict.check, verdict.blame) == (check, blame)))
+        for (check, blame), count in counts.most_common()
     ]  # fmt: skip
 
 
@@ -487,7 +487,7 @@ TABLES: "Mapping[str, Callable[[Summary], list[Row]]]" = {
     "robustness": robustness_rows,
     "failures": failure_rows,
     "request_failures": request_failure_rows,
-    "gates": gate_rows,
+    "validity": validity_rows,
     "doubts": doubt_rows,
     "responses": response_rows,
     "noise": noise_rows,

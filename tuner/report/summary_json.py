@@ -189,7 +189,7 @@ def _trial_json(trial: Trial, speedup: Speedup | None) -> dict[str, Any]:
                 "connect_ms": None if window.connect_time is None else _connect_json(window.connect_time),
                 **({"by_load": _parts_json(window)} if window.parts else {}),
                 "valid": window.is_valid,
-                "verdicts": [f"{verdict.gate}: {verdict.reason}" for verdict in window.verdicts],
+                "verdicts": [f"{verdict.check}: {verdict.reason}" for verdict in window.verdicts],
             }
             for window in trial.windows
         ],

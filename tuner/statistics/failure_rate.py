@@ -6,7 +6,7 @@ between requests of one trial (Williams, "The analysis of binary responses from 
 involving reproduction and teratogenicity", Biometrics 31, 1975). n requests then tell as much as
 n / (1 + (n − 1)·ρ) independent ones. One ρ serves all configurations of a study, and is integrated out.
 
-No gate sees everything: now and then a trial goes wrong through no fault of its configuration. The trials of
+No check sees everything: now and then a trial goes wrong through no fault of its configuration. The trials of
 a sound configuration do so with probability `ACCIDENTS`; those of an unsound one do so often.
 
 Symbols: p one of `RATES`, ρ one of `CORRELATIONS`; k of n requests of a trial failed (`Counts`), where k is

@@ -15,8 +15,8 @@ variances known but σ_w and σ_b, 2.2 and 2.4 would do. In whole simulated sear
 drift are estimates, 2.2 lost 10 % of 400 configurations that were as good as the incumbent with six windows
 and 5.5 % with a look after the first of two; these lose 4.0 and 4.5 %, and end what is 20 % worse as early.
 Which window is the first to look at is the plan's to say."""
-GATE_FAILURES = 0.05
-GATE_SHARE = 0.5
+HOPELESS_FAILURES = 0.05
+HOPELESS_SHARE = 0.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,15 +53,15 @@ def should_prune(
     return PruneVerdict(prune=may_end and z > critical, z=z)
 
 
-def gate_zero(warmup_window: Window, baseline_value: float) -> str | None:
+def judge_warm_up(warmup_window: Window, baseline_value: float) -> str | None:
     """Return why a trial is hopeless after its warm-up: above 5 % failed, or below half the baseline.
 
     The baseline's value is the level of what the study maximizes, correct responses/s where that is goodput.
     """
-    if warmup_window.failure_rate > GATE_FAILURES:
+    if warmup_window.failure_rate > HOPELESS_FAILURES:
         return f"{warmup_window.failure_rate:.0%} of requests failed in the warm-up, more than 5 %"
     value = math.exp(warmup_window.log_value)
-    if value < GATE_SHARE * baseline_value:
+    if value < HOPELESS_SHARE * baseline_value:
         unit = "s" if warmup_window.metric is Metric.GOODPUT else "CPU second"
         return (
             f"{value:.0f} correct responses/{unit} in the warm-up, less than half "

@@ -158,7 +158,7 @@ class Storage:
         with translated(self._where):
             self._storage.set_trial_user_attr(self._ids[trial.number], key, data)
         metric, blend = self._recall_judges()
-        spoiled = [f"{each.gate}: {each.reason}" for each in window.verdicts]
+        spoiled = [f"{each.check}: {each.reason}" for each in window.verdicts]
         LOG.info("trial %d: %d correct in %g s %s", trial.number, window.correct, window.duration_s, spoiled)
         return replace(trial, windows=(*trial.windows, replace(window, metric=metric, blend=blend)))
 

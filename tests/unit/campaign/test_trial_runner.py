@@ -130,7 +130,7 @@ def test_a_trial_whose_windows_were_all_spoiled_says_nothing_about_its_configura
 
 
 def test_a_trial_that_is_hopeless_after_its_warm_up_is_pruned_and_counts(runner, settings):
-    judges = replace(NO_JUDGES, gate_zero=lambda _: "less than half")
+    judges = replace(NO_JUDGES, judge_warm_up=lambda _: "less than half")
 
     made = runner.make(OPENING, judges=judges, value=lambda trial: trial.log_goodput)
 

@@ -20,9 +20,9 @@ from tuner.measure import calibrate as calibrate_module
 from tuner.measure import counters
 from tuner.measure import trial as trial_module
 from tuner.measure import window as load_module
-from tuner.measure.gates.load import AGAIN
+from tuner.measure.validity.load import AGAIN
 from tuner.ports import Failures
-from tuner.records import Blame, Gate, Verdict
+from tuner.records import Blame, Check, Verdict
 from tuner.space import SpaceFacts, load_space
 
 
@@ -243,7 +243,7 @@ def test_what_cannot_act_and_is_named_by_the_study_is_a_warning(settings, closed
 def test_what_the_generator_cannot_do_is_no_reason_for_less_load(settings):
     """It lost connections that it does not open again: fewer of them would be lost just the same."""
     said = f"the generator failed: 9 connections were closed. Raise how many requests it answers{AGAIN}."
-    verdict = Verdict(gate=Gate.GENERATOR, blame=Blame.ENVIRONMENT, reason=said)
+    verdict = Verdict(check=Check.GENERATOR, blame=Blame.ENVIRONMENT, reason=said)
     failing = replace(window(10, failed=0), failures=Failures(other=9), verdicts=(verdict,))
 
     with pytest.raises(TargetError, match="Raise how many requests it answers") as refused:

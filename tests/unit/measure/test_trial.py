@@ -10,11 +10,11 @@ from tuner.errors import Crashed, LoadFailed, Stalled
 from tuner.hosts.connection_room import SPARE_FILES
 from tuner.measure import counters, trial
 from tuner.measure import window as load_module
-from tuner.measure.gates import BaselineFacts, RetryBudget
+from tuner.measure.validity import BaselineFacts, RetryBudget
 from tuner.measure.sending import GRACE_S
 from tuner.measure.trial import NO_JUDGES, Judges, measure_trial, warm_up
 from tuner.measure.window import run_window
-from tuner.records import Blame, Gate
+from tuner.records import Blame, Check
 
 PLAN = replace(SMALL_PLAN, windows=(2, 3))
 """One second of warm-up, then at the most three windows of one second."""
@@ -45,8 +45,8 @@ class Measured:
             )
 
 
-def gates(window):
-    return {verdict.gate for verdict in window.verdicts}
+def checks(window):
+    return {verdict.check for verdict in window.verdicts}
 
 
 def said(window):
@@ -94,7 +94,7 @@ def test_a_window_knows_when_it_was_how_long_and_how_busy_the_generator(bench):
     assert first.started_s == bench.began_s + 1.0
     assert first.duration_s == pytest.approx(1.02)
     assert first.generator_cpu == pytest.approx(0.97)
-    assert gates(first) == {Gate.SATURATED}
+    assert checks(first) == {Check.SATURATED}
     assert first.counters["elapsed_s"] == pytest.approx(1.02)
 
 
@@ -186,7 +186,7 @@ def test_a_generator_that_fails_again_and_again_where_the_default_failed_too_bla
 def test_a_generator_that_fails_all_through_the_warm_up_is_a_failed_load_not_a_slow_server(bench):
     """The end of the warm-up is not asked whether it is hopeless when the generator was."""
     bench.script = scripted(GARBAGE)
-    judges = replace(NO_JUDGES, gate_zero=lambda window: f"{window.goodput_rps:.0f} responses/s")
+    judges = replace(NO_JUDGES, judge_warm_up=lambda window: f"{window.goodput_rps:.0f} responses/s")
 
     with pytest.raises(LoadFailed):
         Measured(bench, judges=judges)
@@ -226,7 +226,7 @@ def test_a_window_that_the_environment_spoiled_is_kept_and_measured_again(bench)
 
     measured = Measured(bench)
 
-    assert [gates(window) for window in measured.windows] == [set(), {Gate.STEAL}, set(), set()]
+    assert [checks(window) for window in measured.windows] == [set(), {Check.STEAL}, set(), set()]
     assert measured.windows[1].verdicts[0].blame is Blame.ENVIRONMENT
     assert measured.outcome.pruned is None
 
@@ -244,7 +244,7 @@ def test_a_clock_that_was_set_spoils_its_window(bench):
 
     measured = Measured(bench)
 
-    assert gates(measured.windows[0]) == {Gate.CLOCK}
+    assert checks(measured.windows[0]) == {Check.CLOCK}
     assert measured.windows[0].duration_s == 1.0
     assert [window.is_valid for window in measured.windows] == [False, True, True, True]
 
@@ -254,7 +254,7 @@ def test_a_window_that_ended_too_soon_is_measured_again(bench):
 
     measured = Measured(bench)
 
-    assert gates(measured.windows[0]) == {Gate.DURATION}
+    assert checks(measured.windows[0]) == {Check.DURATION}
     assert len(measured.windows) == 4
 
 
@@ -263,13 +263,13 @@ def test_a_generator_that_says_that_no_time_has_passed_is_measured_again(bench):
 
     measured = Measured(bench)
 
-    assert gates(measured.windows[0]) == {Gate.DURATION}
+    assert checks(measured.windows[0]) == {Check.DURATION}
     assert measured.windows[0].goodput_rps == 0.0
     assert len(measured.windows) == 4
 
 
 def test_what_is_hopeless_after_the_warm_up_ends_there_and_its_slice_is_kept(bench):
-    judges = replace(NO_JUDGES, gate_zero=lambda window: f"only {window.goodput_rps:.0f}/s")
+    judges = replace(NO_JUDGES, judge_warm_up=lambda window: f"only {window.goodput_rps:.0f}/s")
 
     measured = Measured(bench, judges=judges)
 
@@ -280,7 +280,7 @@ def test_what_is_hopeless_after_the_warm_up_ends_there_and_its_slice_is_kept(ben
 
 def test_a_warm_up_that_the_environment_spoiled_is_not_held_against_the_configuration(bench):
     bench.script = scripted(replace(STOLEN, rate=100.0), FINE)
-    judges = replace(NO_JUDGES, gate_zero=lambda window: "hopeless" if window.goodput_rps < 500 else None)
+    judges = replace(NO_JUDGES, judge_warm_up=lambda window: "hopeless" if window.goodput_rps < 500 else None)
 
     measured = Measured(bench, judges=judges)
 
@@ -290,7 +290,7 @@ def test_a_warm_up_that_the_environment_spoiled_is_not_held_against_the_configur
 
 def test_pruning_is_asked_from_the_first_look_on_but_not_after_the_last_window(bench):
     asked = []
-    judges = Judges(gate_zero=lambda _: None, prune=lambda windows: asked.append(len(windows)))
+    judges = Judges(judge_warm_up=lambda _: None, prune=lambda windows: asked.append(len(windows)))
 
     Measured(bench, judges=judges)
 
@@ -298,7 +298,7 @@ def test_pruning_is_asked_from_the_first_look_on_but_not_after_the_last_window(b
 
 
 def test_a_pruned_trial_keeps_the_windows_that_it_had(bench):
-    judges = Judges(gate_zero=lambda _: None, prune=lambda _: "clearly worse")
+    judges = Judges(judge_warm_up=lambda _: None, prune=lambda _: "clearly worse")
 
     measured = Measured(bench, judges=judges)
 
@@ -309,7 +309,7 @@ def test_a_pruned_trial_keeps_the_windows_that_it_had(bench):
 def test_spoiled_windows_are_not_shown_to_the_judge(bench):
     bench.script = scripted(FINE, STOLEN, FINE)
     seen = []
-    judges = Judges(gate_zero=lambda _: None, prune=seen.extend)
+    judges = Judges(judge_warm_up=lambda _: None, prune=seen.extend)
 
     Measured(bench, judges=judges)
 
@@ -390,7 +390,7 @@ def test_what_is_left_at_the_time_limit_has_failed_and_the_window_counts(bench):
 
     assert [(window.correct, window.failures.timeout) for window in measured.windows] == [(600, 900)] * 3
     assert all(window.is_valid for window in measured.windows)
-    assert gates(measured.windows[0]) == {Gate.ERRORS}
+    assert checks(measured.windows[0]) == {Check.ERRORS}
 
 
 def test_the_generators_script_is_written_once_and_its_output_is_read(bench):
@@ -420,5 +420,5 @@ def test_failures_of_some_requests_are_counted_by_kind_and_told(bench):
 
     assert window.failures.total == 20
     assert window.failure_rate == pytest.approx(20 / 1020)
-    assert window.verdicts[0].gate == Gate.ERRORS
+    assert window.verdicts[0].check == Check.ERRORS
     assert window.verdicts[0].blame is Blame.CONFIGURATION

@@ -54,6 +54,7 @@ def test_a_window_of_one_load_is_stored_as_it_always_was():
     checked = replace(window(1000), check_load="25 connections")
     assert "parts" not in window_to_json(checked)
     assert window_to_json(checked)["situation"] == "25 connections"
+    assert window_to_json(window(1000, spoiled=True))["verdicts"][0]["gate"] == "steal"
     assert window_from_json({"started_s": 1.0, "duration_s": 2.0, "correct": 3}).parts == {}
 
 

@@ -95,7 +95,7 @@ def plain_summary() -> Summary:
 def hostile(text: str = ALL) -> Summary:
     plain = plain_summary()
     failure = Failure(kind=text, reason=text)
-    verdict = Verdict(gate=text, blame=Blame.WARNING, reason=text)
+    verdict = Verdict(check=text, blame=Blame.WARNING, reason=text)
     trials = tuple(
         replace(trial, state=State.FAILED, windows=(), failure=failure)
         if trial.number in {5, 6}

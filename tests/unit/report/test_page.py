@@ -73,7 +73,7 @@ def test_every_part_is_there() -> None:
     for title in (
         "Conclusions", "Effect per setting", "Effect of other settings", "Confirmation",
         "What the changed settings do", "Every trial over time", "A slice per parameter",
-        "Parallel coordinates", "Failures", "Validity gates", "Noise", "Environment", "Timing", "Provenance",
+        "Parallel coordinates", "Failures", "Validity checks", "Noise", "Environment", "Timing", "Provenance",
         f"All {len(summary().trials)} trials as a table",
     ):  # fmt: skip
         assert title in page(), title

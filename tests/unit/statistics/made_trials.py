@@ -14,7 +14,7 @@ BASE = math.log(BASE_RPS)
 
 def make_window(log: float, *, started_s: float = 0.0, valid: bool = True, failed: int = 0) -> Window:
     """Make one window of 1 s with this log goodput above `BASE`."""
-    spoiled = Verdict(gate="steal", blame=Blame.ENVIRONMENT, reason="spoiled by the test")
+    spoiled = Verdict(check="steal", blame=Blame.ENVIRONMENT, reason="spoiled by the test")
     correct = round(BASE_RPS * math.exp(log))
     return Window(
         started_s=started_s, duration_s=1.0, correct=correct, failures=Failures(status=failed),

@@ -113,7 +113,7 @@ def test_one_trial_has_no_spread_and_so_no_line():
 
 
 def test_windows_that_were_spoiled_and_trials_that_failed_are_left_out():
-    spoiled = (Verdict(gate="steal", blame=Blame.ENVIRONMENT, reason="stolen."),)
+    spoiled = (Verdict(check="steal", blame=Blame.ENVIRONMENT, reason="stolen."),)
     good = [trial(window(50_000, listen_overflows=count)) for count in OVERFLOWS]
     bad = [
         trial(window(50_000, spoiled, listen_overflows=1e9)),

@@ -7,7 +7,7 @@ import pytest
 from tests.unit.statistics.made_trials import BASE, BASE_RPS, make_window
 from tuner.statistics.baseline_level import Speedup
 from tuner.statistics.noise import Noise
-from tuner.statistics.pruning import gate_zero, should_prune
+from tuner.statistics.pruning import judge_warm_up, should_prune
 
 INCUMBENT = Speedup(log_ratio=0.2, variance=0.0004)
 
@@ -82,14 +82,14 @@ def test_the_noise_between_trials_protects_a_trial_that_began_badly():
     assert not judge(logs, noise=replace(Noise.PRIOR, sigma_trial=0.05)).prune
 
 
-def test_gate_zero_names_failures():
+def test_judge_warm_up_names_failures():
     window = make_window(0.0, failed=round(BASE_RPS / 9))
 
-    assert gate_zero(window, BASE_RPS) == "10% of requests failed in the warm-up, more than 5 %"
+    assert judge_warm_up(window, BASE_RPS) == "10% of requests failed in the warm-up, more than 5 %"
 
 
-def test_gate_zero_names_less_than_half_of_the_baseline():
-    reason = gate_zero(make_window(math.log(0.49)), BASE_RPS)
+def test_judge_warm_up_names_less_than_half_of_the_baseline():
+    reason = judge_warm_up(make_window(math.log(0.49)), BASE_RPS)
 
     assert reason is not None
     assert (
@@ -97,8 +97,8 @@ def test_gate_zero_names_less_than_half_of_the_baseline():
     )
 
 
-def test_gate_zero_lets_pass_what_may_still_win():
-    assert gate_zero(make_window(math.log(0.6), failed=3), BASE_RPS) is None
+def test_judge_warm_up_lets_pass_what_may_still_win():
+    assert judge_warm_up(make_window(math.log(0.6), failed=3), BASE_RPS) is None
 
 
 STUDIES = 1500

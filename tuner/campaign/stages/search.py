@@ -12,7 +12,7 @@ from tuner.measure.trial import NO_JUDGES, Judges
 from tuner.ports import Config
 from tuner.records import Role, State, Window
 from tuner.statistics.noise import baseline_interval
-from tuner.statistics.pruning import gate_zero, should_prune
+from tuner.statistics.pruning import judge_warm_up, should_prune
 from tuner.statistics.ranking import config_key
 from tuner.study.facts import EXPECTED_GAINS, IS_SEARCHED, PLANNED, SearchPlan
 from tuner.study.storage import Opening
@@ -162,4 +162,4 @@ def _judges(experiment: Experiment, config: Config) -> Judges:
 
     # What a failing default serves to the few whom it serves is no measure for others.
     least = 0.0 if ranking.feasibility.default_fails else math.exp(level)
-    return Judges(gate_zero=lambda window: gate_zero(window, least), prune=prune)
+    return Judges(judge_warm_up=lambda window: judge_warm_up(window, least), prune=prune)

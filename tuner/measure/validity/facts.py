@@ -1,16 +1,16 @@
-"""Input of the validity gates with its thresholds, and their verdicts."""
+"""Input of the validity checks with its thresholds, and their verdicts."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from tuner.hosts.connection_room import DEFAULT_PORTS
 from tuner.ports import LoadResult
-from tuner.records import GENERATOR_BUSY, Blame, Gate, Verdict
+from tuner.records import GENERATOR_BUSY, Blame, Check, Verdict
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Thresholds:
-    """Limits of the gates. Where no source is named, the figure is a judgement."""
+    """Limits of the checks. Where no source is named, the figure is a judgement."""
 
     generator_busy: float = GENERATOR_BUSY
     duration_share: float = 0.05
@@ -89,14 +89,14 @@ HEALTHY = BaselineFacts()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WindowFacts:
-    """What the gates look at in one window."""
+    """What the checks look at in one window."""
 
     asked_s: float
     """How long the load should have lasted, or may have where it ends after so many requests."""
     result: LoadResult | None
     """What the generator counted; None when it failed or its output cannot be understood."""
     counters: Mapping[str, float]
-    """As `counters.difference` gives them; a gate whose counters are missing is silent."""
+    """As `counters.difference` gives them; a check whose counters are missing is silent."""
     generator_cpu: float = 0.0
     """CPU seconds of the generator per second and per CPU it may use."""
     problem: str | None = None
@@ -129,16 +129,16 @@ def percent(share: float, digits: int = 0) -> str:
     return f"{100 * share:.{digits}f} %"
 
 
-def fault(gate: Gate, reason: str) -> Verdict:
+def fault(check: Check, reason: str) -> Verdict:
     """Blame the environment."""
-    return Verdict(gate=gate, blame=Blame.ENVIRONMENT, reason=f"{reason}.")
+    return Verdict(check=check, blame=Blame.ENVIRONMENT, reason=f"{reason}.")
 
 
-def blamed(gate: Gate, reason: str) -> Verdict:
+def blamed(check: Check, reason: str) -> Verdict:
     """Blame the configuration."""
-    return Verdict(gate=gate, blame=Blame.CONFIGURATION, reason=f"{reason}.")
+    return Verdict(check=check, blame=Blame.CONFIGURATION, reason=f"{reason}.")
 
 
-def warning(gate: Gate, reason: str) -> Verdict:
+def warning(check: Check, reason: str) -> Verdict:
     """Blame nobody; the window counts."""
-    return Verdict(gate=gate, blame=Blame.WARNING, reason=f"{reason}.")
+    return Verdict(check=check, blame=Blame.WARNING, reason=f"{reason}.")

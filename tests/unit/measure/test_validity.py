@@ -3,9 +3,9 @@ import dataclasses
 import pytest
 
 from tests.unit.measure.golden import GoldenWindow
-from tuner.measure.gates import BaselineFacts, Thresholds, WindowFacts, judge
+from tuner.measure.validity import BaselineFacts, Thresholds, WindowFacts, judge
 from tuner.ports import Failures, LoadResult
-from tuner.records import Blame, Gate, Window, is_censored
+from tuner.records import Blame, Check, Window, is_censored
 
 QUIET = {
     "elapsed_s": 5.0,
@@ -44,22 +44,22 @@ def test_missing_counters_blame_nobody():
 
 
 @pytest.mark.parametrize(
-    ("counter", "limit", "gate", "blame"),
+    ("counter", "limit", "check", "blame"),
     [
-        ("steal_share", 0.02, Gate.STEAL, Blame.WARNING),
-        ("steal_share", 0.05, Gate.STEAL, Blame.ENVIRONMENT),
+        ("steal_share", 0.02, Check.STEAL, Blame.WARNING),
+        ("steal_share", 0.05, Check.STEAL, Blame.ENVIRONMENT),
         # Two standard errors of 0.012 s in 5 s.
-        ("foreign_cpu_share", 0.20 + 0.0048, Gate.FOREIGN, Blame.WARNING),
-        ("foreign_cpu_share", 0.30 + 0.0048, Gate.FOREIGN, Blame.ENVIRONMENT),
-        ("clock_step_s", 0.010, Gate.CLOCK, Blame.ENVIRONMENT),
+        ("foreign_cpu_share", 0.20 + 0.0048, Check.FOREIGN, Blame.WARNING),
+        ("foreign_cpu_share", 0.30 + 0.0048, Check.FOREIGN, Blame.ENVIRONMENT),
+        ("clock_step_s", 0.010, Check.CLOCK, Blame.ENVIRONMENT),
     ],
 )
-def test_a_gate_speaks_from_its_limit_on(counter, limit, gate, blame):
+def test_a_check_speaks_from_its_limit_on(counter, limit, check, blame):
     below = judge(window(counters={counter: limit * 0.999}))
     above = only(window(counters={counter: limit * 1.001}))
 
     assert blame not in {verdict.blame for verdict in below}
-    assert (above.gate, above.blame) == (gate, blame)
+    assert (above.check, above.blame) == (check, blame)
 
 
 @pytest.mark.parametrize("in_row", [1, 2, 5])
@@ -68,7 +68,7 @@ def test_a_load_host_that_is_lost_is_never_the_configurations_fault(in_row):
 
     verdict = only(facts)
 
-    assert (verdict.gate, verdict.blame) == (Gate.GENERATOR, Blame.ENVIRONMENT)
+    assert (verdict.check, verdict.blame) == (Check.GENERATOR, Blame.ENVIRONMENT)
     assert verdict.reason == "load host b: the connection was closed; the window is measured again."
 
 
@@ -83,7 +83,7 @@ def test_a_load_of_so_many_requests_may_take_any_time_within_its_limit():
 def test_a_number_of_requests_that_is_over_at_once_asks_for_more():
     verdict = only(window(dataclasses.replace(GOOD, duration_s=0.1), requests_total=1000))
 
-    assert (verdict.gate, verdict.blame) == (Gate.DURATION, Blame.WARNING)
+    assert (verdict.check, verdict.blame) == (Check.DURATION, Blame.WARNING)
     assert verdict.reason.startswith("1,000 requests took 0.10 s")
     assert "`load.requests_total:` to 5,000 or more" in verdict.reason
 
@@ -95,7 +95,7 @@ def test_requests_that_were_never_sent_have_failed_and_the_reason_is_told():
 
     verdict = only(window(gave_up, requests_total=100_000))
 
-    assert (verdict.gate, verdict.blame) == (Gate.ERRORS, Blame.WARNING)
+    assert (verdict.check, verdict.blame) == (Check.ERRORS, Blame.WARNING)
     assert "936 of 100,000 requests failed" in verdict.reason
     assert "the generator gave up: apr_socket_recv: reset (104)" in verdict.reason
 
@@ -107,11 +107,11 @@ def test_a_generator_that_ran_out_of_sockets_is_to_blame_for_what_it_never_sent(
 
     verdict = only(window(gave_up, requests_total=100))
 
-    assert (verdict.gate, verdict.blame) == (Gate.GENERATOR, Blame.ENVIRONMENT)
+    assert (verdict.check, verdict.blame) == (Check.GENERATOR, Blame.ENVIRONMENT)
 
 
 def test_a_clock_set_back_is_seen_as_well():
-    assert only(window(counters={"clock_step_s": -2.0})).gate == Gate.CLOCK
+    assert only(window(counters={"clock_step_s": -2.0})).check == Check.CLOCK
 
 
 def test_foreign_cpu_within_the_rounding_of_many_processes_is_not_sure():
@@ -124,7 +124,7 @@ def test_foreign_cpu_within_the_rounding_of_many_processes_is_not_sure():
 def test_stolen_cpu_of_a_real_machine_spoils_the_window():
     verdicts = judge(window(counters=GoldenWindow("stolen").counters()))
 
-    assert [verdict.gate for verdict in verdicts] == [Gate.STEAL, Gate.FOREIGN]
+    assert [verdict.check for verdict in verdicts] == [Check.STEAL, Check.FOREIGN]
     assert {verdict.blame for verdict in verdicts} == {Blame.ENVIRONMENT}
     assert "6.8 %" in verdicts[0].reason
     assert "129 % of one CPU" in verdicts[1].reason
@@ -140,7 +140,7 @@ def test_a_real_machine_with_little_else_to_do_passes_every_gate():
 def test_a_saturated_generator_is_a_warning():
     verdict = only(window(generator_cpu=0.93))
 
-    assert (verdict.gate, verdict.blame) == (Gate.SATURATED, Blame.WARNING)
+    assert (verdict.check, verdict.blame) == (Check.SATURATED, Blame.WARNING)
     assert "93 %" in verdict.reason
 
 
@@ -153,7 +153,7 @@ def test_a_generator_that_is_busy_beside_a_full_server_is_no_limit(generator, se
 
     verdicts = judge(window(generator_cpu=generator, counters=counters))
 
-    assert [each.gate for each in verdicts] == [Gate.SATURATED] * is_limit
+    assert [each.check for each in verdicts] == [Check.SATURATED] * is_limit
 
 
 @pytest.mark.parametrize(
@@ -176,7 +176,7 @@ def test_goodput_is_a_lower_bound_where_the_generator_was_saturated_in_most_wind
 def test_a_window_of_the_wrong_length_is_measured_again(duration_s):
     verdict = only(window(dataclasses.replace(GOOD, duration_s=duration_s)))
 
-    assert (verdict.gate, verdict.blame) == (Gate.DURATION, Blame.ENVIRONMENT)
+    assert (verdict.check, verdict.blame) == (Check.DURATION, Blame.ENVIRONMENT)
     assert f"{duration_s} s" in verdict.reason
 
 
@@ -188,14 +188,14 @@ def test_a_window_may_be_a_little_longer_or_shorter(duration_s):
 def test_a_generator_that_failed_once_is_the_environments_fault():
     verdict = only(window(None, problem="wrk: no summary in 12 bytes of output."))
 
-    assert (verdict.gate, verdict.blame) == (Gate.GENERATOR, Blame.ENVIRONMENT)
+    assert (verdict.check, verdict.blame) == (Check.GENERATOR, Blame.ENVIRONMENT)
     assert "no summary in 12 bytes of output" in verdict.reason
 
 
 def test_a_generator_that_fails_again_for_one_configuration_alone_counts_against_it():
     verdict = only(window(None, problem="killed at its deadline", problems_in_row=2))
 
-    assert (verdict.gate, verdict.blame) == (Gate.GENERATOR, Blame.CONFIGURATION)
+    assert (verdict.check, verdict.blame) == (Check.GENERATOR, Blame.CONFIGURATION)
 
 
 def test_a_generator_that_fails_with_the_default_too_is_never_the_configurations_fault():
@@ -210,7 +210,7 @@ def test_a_generator_that_gave_up_is_asked_why_and_not_how_long_it_ran():
 
     verdict = only(window(gave_up))
 
-    assert verdict.gate == Gate.GENERATOR
+    assert verdict.check == Check.GENERATOR
     assert "Connection reset by peer (104)" in verdict.reason
 
 
@@ -220,7 +220,7 @@ def test_a_generator_without_ports_or_files_is_not_the_servers_failure():
 
     verdict = only(window(out_of_ports))
 
-    assert (verdict.gate, verdict.blame) == (Gate.GENERATOR, Blame.ENVIRONMENT)
+    assert (verdict.check, verdict.blame) == (Check.GENERATOR, Blame.ENVIRONMENT)
     assert "Cannot assign requested address" in verdict.reason
 
 
@@ -245,13 +245,13 @@ def test_a_server_that_answers_503_is_blamed_however_fast_it_is():
 def test_a_server_that_answers_nothing_is_blamed():
     verdict = only(window(LoadResult(duration_s=5.0, correct=0, failures=Failures())))
 
-    assert (verdict.gate, verdict.blame) == (Gate.ERRORS, Blame.CONFIGURATION)
+    assert (verdict.check, verdict.blame) == (Check.ERRORS, Blame.CONFIGURATION)
 
 
 def test_responses_of_a_wrong_length_are_blamed_on_the_configuration():
     verdicts = judge(window(failing(length=600)))
 
-    assert [verdict.gate for verdict in verdicts] == [Gate.BODY, Gate.ERRORS]
+    assert [verdict.check for verdict in verdicts] == [Check.BODY, Check.ERRORS]
     assert verdicts[0].blame is Blame.CONFIGURATION
     assert "600 of 100,600" in verdicts[0].reason
 
@@ -263,14 +263,14 @@ def test_half_of_all_ports_waiting_is_how_close_settles_and_nothing_is_wrong():
 def test_most_ports_waiting_is_a_warning_while_connections_are_made():
     verdict = only(window(counters={"time_wait": 20_000.0}))
 
-    assert (verdict.gate, verdict.blame) == (Gate.PORTS, Blame.WARNING)
+    assert (verdict.check, verdict.blame) == (Check.PORTS, Blame.WARNING)
     assert "20,000 sockets in TIME_WAIT hold 71 % of the local ports" in verdict.reason
 
 
 def test_connections_that_fail_for_want_of_ports_are_the_environments_fault():
     verdict = only(window(failing(connect=40_000), counters={"time_wait": 28_000.0}))
 
-    assert (verdict.gate, verdict.blame) == (Gate.PORTS, Blame.ENVIRONMENT)
+    assert (verdict.check, verdict.blame) == (Check.PORTS, Blame.ENVIRONMENT)
 
 
 def test_a_wider_range_of_ports_bears_more():
@@ -294,8 +294,8 @@ def test_want_of_memory_is_blamed_on_the_server_only_if_it_holds_most_of_it(sign
     small = only(window(counters=sign))
     large = only(window(counters={**sign, "server_rss_bytes": 6e8}))
 
-    assert (small.gate, small.blame) == (Gate.MEMORY, Blame.ENVIRONMENT)
-    assert (large.gate, large.blame) == (Gate.MEMORY, Blame.CONFIGURATION)
+    assert (small.check, small.blame) == (Check.MEMORY, Blame.ENVIRONMENT)
+    assert (large.check, large.blame) == (Check.MEMORY, Blame.CONFIGURATION)
     assert "572 MiB" in large.reason
 
 
@@ -315,20 +315,20 @@ def test_major_faults_that_the_default_has_too_are_nothing_new():
 def test_settings_that_are_not_in_force_are_blamed_and_named():
     verdict = only(window(not_effective=("backlog is 128, 4096 was asked",)))
 
-    assert (verdict.gate, verdict.blame) == (Gate.EFFECTIVE, Blame.CONFIGURATION)
+    assert (verdict.check, verdict.blame) == (Check.EFFECTIVE, Blame.CONFIGURATION)
     assert "backlog is 128, 4096 was asked" in verdict.reason
 
 
 def test_a_cpu_quota_is_a_warning():
     verdict = only(window(counters={"throttled_periods": 12.0}))
 
-    assert (verdict.gate, verdict.blame) == (Gate.QUOTA, Blame.WARNING)
+    assert (verdict.check, verdict.blame) == (Check.QUOTA, Blame.WARNING)
 
 
-def test_a_gate_may_be_set_differently():
+def test_a_check_may_be_set_differently():
     strict = Thresholds(steal_fault=0.001)
 
-    assert only(window(limits=strict)).gate == Gate.STEAL
+    assert only(window(limits=strict)).check == Check.STEAL
 
 
 def test_every_reason_is_one_sentence():

@@ -1,7 +1,7 @@
-"""Gates for what the host did during a window. Pure."""
+"""Checks of what the host did during a window. Pure."""
 
-from tuner.measure.gates.facts import WindowFacts, blamed, fault, percent, warning
-from tuner.records import Gate, Verdict
+from tuner.measure.validity.facts import WindowFacts, blamed, fault, percent, warning
+from tuner.records import Check, Verdict
 
 MIB = 2**20
 MORE_PORTS = "wait a minute, or widen net.ipv4.ip_local_port_range"
@@ -11,7 +11,7 @@ def steal(facts: WindowFacts) -> Verdict | None:
     """Check the CPU time that the hypervisor took away."""
     share = facts.counters.get("steal_share", 0.0)
     return _graded(
-        Gate.STEAL,
+        Check.STEAL,
         share,
         (facts.limits.steal_warning, facts.limits.steal_fault),
         f"the hypervisor gave {percent(share, 1)} of the CPUs to others; use a machine with CPUs of its own",
@@ -23,7 +23,7 @@ def foreign(facts: WindowFacts) -> Verdict | None:
     share = facts.counters.get("foreign_cpu_share", 0.0)
     surely = share - facts.limits.foreign_errors * facts.rate("foreign_cpu_error_s")
     return _graded(
-        Gate.FOREIGN,
+        Check.FOREIGN,
         surely,
         (facts.limits.foreign_warning, facts.limits.foreign_fault),
         f"other programs used {percent(share)} of one CPU; stop them (`top` shows which)",
@@ -36,7 +36,7 @@ def quota(facts: WindowFacts) -> Verdict | None:
     if not periods:
         return None
     return warning(
-        Gate.QUOTA,
+        Check.QUOTA,
         f"the CPU quota of its cgroup stopped the server in {periods:.0f} periods; raise it (CPUQuota= of "
         "systemd, --cpus of docker) unless the server will run with it",
     )
@@ -49,15 +49,15 @@ def ports(facts: WindowFacts) -> Verdict | None:
     said = f"{waiting:,.0f} sockets in TIME_WAIT hold {percent(share)} of the local ports"
     if no_ports_left(facts) and facts.result is not None:
         failed = facts.result.failures.connect
-        return fault(Gate.PORTS, f"{said} and {failed:,} connections failed; {MORE_PORTS}")
+        return fault(Check.PORTS, f"{said} and {failed:,} connections failed; {MORE_PORTS}")
     if share > facts.limits.time_wait_share:
-        return warning(Gate.PORTS, f"{said}; {MORE_PORTS}")
+        return warning(Check.PORTS, f"{said}; {MORE_PORTS}")
     overflows = facts.counters.get("time_wait_overflows", 0.0)
     if not overflows:
         return None
     # This trial alone may have filled it, and another try would fill it again.
     return warning(
-        Gate.PORTS,
+        Check.PORTS,
         f"{overflows:,.0f} sockets found no place in TIME_WAIT; raise net.ipv4.tcp_max_tw_buckets",
     )
 
@@ -89,8 +89,8 @@ def memory(facts: WindowFacts) -> Verdict | None:
         return None
     said = f"{', '.join(seen)} (it holds {facts.counters.get('server_rss_bytes', 0.0) / MIB:,.0f} MiB)"
     if _is_the_servers(facts):
-        return blamed(Gate.MEMORY, f"{said}; this configuration needs too much memory")
-    return fault(Gate.MEMORY, f"{said}; stop the programs that need so much, the window is measured again")
+        return blamed(Check.MEMORY, f"{said}; this configuration needs too much memory")
+    return fault(Check.MEMORY, f"{said}; stop the programs that need so much, the window is measured again")
 
 
 def clock(facts: WindowFacts) -> Verdict | None:
@@ -99,7 +99,7 @@ def clock(facts: WindowFacts) -> Verdict | None:
     if abs(step_s) <= facts.limits.clock_step_s:
         return None
     return fault(
-        Gate.CLOCK,
+        Check.CLOCK,
         f"the clock was set by {step_s:+.3f} s; let NTP slew it instead, the window is measured again",
     )
 
@@ -112,8 +112,8 @@ def _is_the_servers(facts: WindowFacts) -> bool:
     return was_killed or counters.get("server_rss_bytes", 0.0) > in_use_bytes / 2 > 0
 
 
-def _graded(gate: Gate, value: float, steps: tuple[float, float], said: str) -> Verdict | None:
+def _graded(check: Check, value: float, steps: tuple[float, float], said: str) -> Verdict | None:
     """Warn from the first step on, and blame the environment from the second."""
     if value > steps[1]:
-        return fault(gate, f"{said}, the window is measured again")
-    return warning(gate, said) if value > steps[0] else None
+        return fault(check, f"{said}, the window is measured again")
+    return warning(check, said) if value > steps[0] else None

@@ -1,11 +1,11 @@
-from tuner.measure.gates import RetryBudget, Thresholds
-from tuner.measure.gates.retries import LEAVE
-from tuner.records import Blame, Gate, Verdict
+from tuner.measure.validity import RetryBudget, Thresholds
+from tuner.measure.validity.retries import LEAVE
+from tuner.records import Blame, Check, Verdict
 
-SPOILED = (Verdict(gate=Gate.FOREIGN, blame=Blame.ENVIRONMENT, reason="other programs."),)
-STOLEN = (Verdict(gate=Gate.STEAL, blame=Blame.ENVIRONMENT, reason="the hypervisor."),)
-WARNED = (Verdict(gate=Gate.SATURATED, blame=Blame.WARNING, reason="the generator."),)
-BLAMED = (Verdict(gate=Gate.ERRORS, blame=Blame.CONFIGURATION, reason="it fails."),)
+SPOILED = (Verdict(check=Check.FOREIGN, blame=Blame.ENVIRONMENT, reason="other programs."),)
+STOLEN = (Verdict(check=Check.STEAL, blame=Blame.ENVIRONMENT, reason="the hypervisor."),)
+WARNED = (Verdict(check=Check.SATURATED, blame=Blame.WARNING, reason="the generator."),)
+BLAMED = (Verdict(check=Check.ERRORS, blame=Blame.CONFIGURATION, reason="it fails."),)
 
 
 def measure(budget, windows, *, spoiled_every, step_s=5.0, verdicts=SPOILED):

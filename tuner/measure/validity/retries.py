@@ -5,7 +5,7 @@ from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from tuner.measure.gates.facts import DEFAULTS, Thresholds, percent
+from tuner.measure.validity.facts import DEFAULTS, Thresholds, percent
 from tuner.records import Blame, Verdict
 
 NOISY = "host: too noisy"
@@ -42,7 +42,7 @@ class RetryBudget:
         self._in_trial = 0
         self._patience_s = limits.noisy_pause_s
         self._tries: deque[tuple[float, frozenset[str]]] = deque()
-        """When each window was over, and the gates by which the environment spoiled it."""
+        """When each window was over, and the checks by which the environment spoiled it."""
 
     def begin_trial(self) -> None:
         """Return the next trial its retries."""
@@ -59,7 +59,7 @@ class RetryBudget:
             verdicts: of the try.
             at_s: monotonic time.
         """
-        spoiled = frozenset(each.gate for each in verdicts if each.blame is Blame.ENVIRONMENT)
+        spoiled = frozenset(each.check for each in verdicts if each.blame is Blame.ENVIRONMENT)
         self._tries.append((at_s, spoiled))
         while self._tries and self._tries[0][0] < at_s - self._limits.noisy_span_s:
             self._tries.popleft()
@@ -84,10 +84,10 @@ class RetryBudget:
             provable_gain: smallest gain that the calibration found provable here, as a ratio minus one.
         """
         tries, limits = len(self._tries), self._limits
-        spoiled = [gates for _, gates in self._tries if gates]
+        spoiled = [checks for _, checks in self._tries if checks]
         if tries < limits.noisy_least_windows or len(spoiled) <= limits.noisy_share * tries:
             return None
-        names = [name for gates in spoiled for name in gates]
+        names = [name for checks in spoiled for name in checks]
         most = sorted(set(names), key=lambda name: (-names.count(name), name))
         share = len(spoiled) / tries
         provable = ""

@@ -1,10 +1,10 @@
-"""Gates for what the load generator and the server did in a window. Pure."""
+"""Checks of what the load generator and the server did in a window. Pure."""
 
 import math
 
-from tuner.measure.gates.facts import WindowFacts, blamed, fault, percent, warning
-from tuner.measure.gates.host import no_ports_left
-from tuner.records import Gate, Verdict
+from tuner.measure.validity.facts import WindowFacts, blamed, fault, percent, warning
+from tuner.measure.validity.host import no_ports_left
+from tuner.records import Check, Verdict
 from tuner.statistics.bottleneck import find_server_busy, is_limit
 
 AGAIN = "; the window is measured again"
@@ -14,11 +14,11 @@ AGAIN = "; the window is measured again"
 def generator(facts: WindowFacts) -> Verdict | None:
     """Check that the generator did its work; if it cannot for one configuration alone, that is to blame."""
     if facts.lost is not None:
-        return fault(Gate.GENERATOR, f"{facts.lost.rstrip('.')}{AGAIN}")
+        return fault(Check.GENERATOR, f"{facts.lost.rstrip('.')}{AGAIN}")
     result = facts.result
     if result is not None and result.generator_fault is not None:
         return fault(
-            Gate.GENERATOR,
+            Check.GENERATOR,
             f"the generator itself ran out: {result.generator_fault.rstrip('.')}; lower `connections:`, or "
             "raise its limits (ulimit -n, net.ipv4.ip_local_port_range)",
         )
@@ -30,11 +30,11 @@ def generator(facts: WindowFacts) -> Verdict | None:
     said = (problem or "it gave no result").rstrip(".")
     if facts.baseline.is_healthy and facts.problems_in_row >= facts.limits.problems_in_row:
         return blamed(
-            Gate.GENERATOR,
+            Check.GENERATOR,
             f"the generator failed {facts.problems_in_row} times in a row, but not with the default: {said}; "
             "this configuration cannot be loaded",
         )
-    return fault(Gate.GENERATOR, f"the generator failed: {said}{AGAIN}")
+    return fault(Check.GENERATOR, f"the generator failed: {said}{AGAIN}")
 
 
 def duration(facts: WindowFacts) -> Verdict | None:
@@ -47,7 +47,7 @@ def duration(facts: WindowFacts) -> Verdict | None:
     if abs(facts.result.duration_s - facts.asked_s) <= tolerance_s:
         return None
     return fault(
-        Gate.DURATION,
+        Check.DURATION,
         f"the load lasted {facts.result.duration_s:.2f} s not {facts.asked_s:g} ± {tolerance_s:.2f} s{AGAIN}",
     )
 
@@ -58,7 +58,7 @@ def _short(requests: int, duration_s: float, least_s: float) -> Verdict | None:
         return None
     enough = math.ceil(requests * least_s / max(duration_s, 0.001))
     return warning(
-        Gate.DURATION,
+        Check.DURATION,
         f"{requests:,} requests took {duration_s:.2f} s, too short to be measured well; raise "
         f"`load.requests_total:` to {enough:,} or more",
     )
@@ -71,7 +71,7 @@ def saturated(facts: WindowFacts) -> Verdict | None:
     if not is_full or (server_busy is not None and not is_limit(facts.generator_cpu, server_busy)):
         return None
     return warning(
-        Gate.SATURATED,
+        Check.SATURATED,
         f"the generator used {percent(facts.generator_cpu)} of its CPUs, so goodput is only a lower bound; "
         "give it more CPUs, or take one that needs less CPU time",
     )
@@ -86,9 +86,9 @@ def body(facts: WindowFacts) -> Verdict | None:
     if wrong <= facts.limits.wrong_body_share * answered:
         return None
     if facts.is_page_replaced:
-        return fault(Gate.BODY, f"the page was replaced meanwhile{AGAIN}")
+        return fault(Check.BODY, f"the page was replaced meanwhile{AGAIN}")
     return blamed(
-        Gate.BODY,
+        Check.BODY,
         f"{wrong:,} of {answered:,} responses had another body than {facts.expected}; this configuration "
         "serves something else, or the page changes (`body: any` under `load:`)",
     )
@@ -111,14 +111,14 @@ def errors(facts: WindowFacts) -> Verdict | None:
     if facts.requests_total is not None and result.aborted is not None:
         said += f"; the generator gave up: {result.aborted}"
     if rate > facts.limits.errors_hopeless:
-        return blamed(Gate.ERRORS, f"{said}; this configuration does not bear this load at all")
+        return blamed(Check.ERRORS, f"{said}; this configuration does not bear this load at all")
     if rate > facts.limits.errors_fault:
-        return blamed(Gate.ERRORS, f"{said}; this configuration does not bear this load")
-    return warning(Gate.ERRORS, f"{said}; look into the server's log")
+        return blamed(Check.ERRORS, f"{said}; this configuration does not bear this load")
+    return warning(Check.ERRORS, f"{said}; look into the server's log")
 
 
 def effective(facts: WindowFacts) -> Verdict | None:
     """Check that what was measured is what was asked for."""
     if not facts.not_effective:
         return None
-    return blamed(Gate.EFFECTIVE, f"{', '.join(facts.not_effective)}; what was asked was not measured")
+    return blamed(Check.EFFECTIVE, f"{', '.join(facts.not_effective)}; what was asked was not measured")
