@@ -268,7 +268,7 @@ def idle_changes(server: Server, space: Space, config: Config) -> list[str]:
 def _log_ratios(trials: tuple[Trial, ...], winner: Config) -> list[float]:
     """Return the log ratio of every pair of the confirmation that has both sides.
 
-    Pairs of another configuration that was refused are left out.
+    Pairs of another configuration that was rejected are left out.
     """
     blocks: dict[int | None, dict[str, float]] = {}
     for trial in trials:

@@ -17,17 +17,17 @@ from tuner.campaign.stages.fixed_rate import compare_latency
 from tuner.campaign.stages.robustness import find_checked, check_robustness
 from tuner.campaign.stages.race import race
 from tuner.campaign.stages.search import search
-from tuner.campaign.stages.shortlist import better, refuse
+from tuner.campaign.stages.shortlist import better, reject
 from tuner.campaign.stages.ablation import ablate
 from tuner.errors import TooNoisy
 from tuner.measure.validity.retries import NOISY
 from tuner.ports import Config
 from tuner.records import Role
 from tuner.statistics.confirmation.robustness import describe
-from tuner.study.facts import REFUSALS, TOO_NOISY, VERDICT
+from tuner.study.facts import REJECTED, TOO_NOISY, VERDICT
 
 LOG = logging.getLogger(__name__)
-MOST_REFUSALS = 5
+MOST_REJECTED = 5
 """A winner that crashes costs next to no time: without a bound, one reduction after another is tried."""
 LEAST_BASELINES = 2
 """Before anything else is measured on a host that is alone. Beside others one is enough: theirs show how
@@ -68,7 +68,7 @@ def _run_stages(experiment: Experiment) -> str:
         verdict = f"not confirmed: {describe(checked)}" if checked.is_rejected else confirm(experiment, winner)
         if not checked.is_rejected and not speaks_against_winner(verdict):
             break
-        refuse(experiment, winner, verdict)
+        reject(experiment, winner, verdict)
     if winner is not None and verdict == CONFIRMED:
         try:  # the gain stays what it is
             compare_latency(experiment, winner)
@@ -87,12 +87,12 @@ def choose(experiment: Experiment) -> Config | None:
     if planned is not None:
         return planned
     best = better(experiment)
-    refused = experiment.storage.recall(REFUSALS) or ()
-    if len(refused) >= MOST_REFUSALS:
+    rejected = experiment.storage.recall(REJECTED) or ()
+    if len(rejected) >= MOST_REJECTED:
         return None
     # As planned, a confirmation takes all the time it is given: after a rejection, the fewest pairs will do.
     check_s = experiment.plan.robustness_s
-    is_late = bool(refused) and not experiment.schedule.has_time_to_confirm(besides_s=check_s)
+    is_late = bool(rejected) and not experiment.schedule.has_time_to_confirm(besides_s=check_s)
     return ablate(experiment, best[0].config) if best and not is_late else None
 
 

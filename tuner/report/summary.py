@@ -48,11 +48,11 @@ from tuner.study.facts import (
     FINGERPRINT,
     MOVED_LOAD,
     PRESET,
-    REFUSALS,
+    REJECTED,
     TOO_NOISY,
     VERDICT,
     Confirmation,
-    Refusal,
+    Rejection,
 )
 from tuner.study.storage import Storage
 
@@ -196,7 +196,7 @@ class Summary:
     """What is maximized: where the load generator is the limit, not goodput."""
     latency: LatencyClaim | None = None
     """Response times at a fixed rate; None when they were not measured."""
-    refusals: tuple[Refusal, ...] = ()
+    rejections: tuple[Rejection, ...] = ()
     """Finalists that were rejected, in order."""
     found: Found | None = None
     """What was found and is not shipped, of a finished study without a winner; None where nothing was."""
@@ -316,8 +316,8 @@ def summarize(
     finished, expected = storage.recall(VERDICT), storage.recall(EXPECTED_GAINS)
     if finished and running and finished.startswith(TOO_NOISY):
         finished = None
-    best, refusals = ranking.incumbent, storage.recall(REFUSALS) or ()
-    unshipped = _find_unshipped(finished, refusals, ranking) if finished and winner_config is None else None
+    best, rejections = ranking.incumbent, storage.recall(REJECTED) or ()
+    unshipped = _find_unshipped(finished, rejections, ranking) if finished and winner_config is None else None
     if gain is None and (shown := unshipped or best) is not None:
         estimate = estimate_gain(
             space, as_baselines(trials), shown.config, seed=settings.seed, hosts=storage.hosts, roles=TOLD
@@ -367,7 +367,7 @@ def summarize(
         timing=timing(trials),
         metric=storage.metric,
         latency=read_latency(storage, trials, default) if gain else None,
-        refusals=refusals,
+        rejections=rejections,
         found=unshipped,
         robustness=read_robustness(storage, trials, default),
         by_load=_sides_by_load(settings, (default, winner_config), (of_default, of_winner), gain),
@@ -385,17 +385,17 @@ def summarize(
     )  # fmt: skip
 
 
-def _find_unshipped(verdict: str, refusals: Sequence[Refusal], ranking: Ranking) -> Found | None:
+def _find_unshipped(verdict: str, rejections: Sequence[Rejection], ranking: Ranking) -> Found | None:
     """Return the best of what was rejected, or could not be confirmed; None where nothing was better."""
     best = ranking.incumbent
     if verdict.startswith(TOO_NOISY) and best is not None and best.posterior.log_ratio > 0:
-        refused = [dict(each.config) for each in refusals]
-        if dict(best.config) not in refused:
+        rejected = [dict(each.config) for each in rejections]
+        if dict(best.config) not in rejected:
             return Found(config=best.config, speedup=best.posterior, reason=TOO_NOISY_TO_CONFIRM)
     entries = {entry.key: entry for entry in ranking.entries}
     rejected = [
         Found(config=each.config, speedup=entries[key].posterior, reason=each.reason)
-        for each in refusals
+        for each in rejections
         if (key := config_key(each.config)) in entries and entries[key].posterior.log_ratio > 0
     ]
     return max(rejected, key=lambda each: each.speedup.log_ratio, default=None)

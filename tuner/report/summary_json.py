@@ -65,7 +65,7 @@ def summary_json(summary: Summary) -> dict[str, Any]:
         "expected_gain": summary.expected_gain,
         "front": [_choice_json(summary, number, choice) for number, choice in enumerate(summary.front, 1)],
         "found": None if summary.found is None else _found_json(summary, summary.found),
-        "passed_over": [{"config": dict(each.config), "reason": each.reason} for each in summary.refusals],
+        "rejected": [{"config": dict(each.config), "reason": each.reason} for each in summary.rejections],
         "robustness": [_robustness_json(summary, each) for each in summary.robustness],
         "latency": None if latency is None else _latency_json(latency),
         "noise": _fields(summary.noise, "sigma_window", "sigma_trial", "drift_per_s"),

@@ -240,9 +240,9 @@ def _robustness(summary: "Summary") -> list[RenderableType]:
         if each.is_rejected and each is not found:
             table.add_row("rejected", Text(say_robustness(each, "candidate"), style="yellow"))
     elsewhere = [dict(each.config) for each in summary.robustness if each.is_rejected]
-    for refusal in summary.refusals:
-        if dict(refusal.config) not in elsewhere:
-            said = f"{', '.join(summary.show_changes(refusal.config))}: {refusal.reason}"
+    for rejection in summary.rejections:
+        if dict(rejection.config) not in elsewhere:
+            said = f"{', '.join(summary.show_changes(rejection.config))}: {rejection.reason}"
             table.add_row("rejected", Text(make_printable(said), style="yellow"))
     if found is not None and (told := say_robustness(found)):
         style = "bold red" if found.is_rejected else "yellow" if found.warnings else ""

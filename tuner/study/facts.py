@@ -51,7 +51,7 @@ class Fact(Generic[T]):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Refusal:
+class Rejection:
     """A finalist that is not shipped."""
 
     config: Config
@@ -73,7 +73,7 @@ class Confirmation:
     looks: int
     """How often the pairs may be judged: twice with an extension."""
     first_block: int = 0
-    """Number of its first pair; those before it are of a finalist that was refused."""
+    """Number of its first pair; those before it are of a finalist that was rejected."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -260,7 +260,7 @@ trial on it was begun again."""
 IS_SEARCHED: Fact[bool] = Fact("searched", TypeAdapter(bool))
 FINALIST: Fact[tuple[Config, ...]] = Fact("finalist", TypeAdapter(tuple[Config, ...]))
 """The configuration that leads after the race, or none."""
-REFUSALS: Fact[tuple[Refusal, ...]] = Fact("refused", TypeAdapter(tuple[Refusal, ...]))
+REJECTED: Fact[tuple[Rejection, ...]] = Fact("refused", TypeAdapter(tuple[Rejection, ...]))
 CONFIRMATION: Fact[Confirmation] = Fact("confirm", TypeAdapter(Confirmation))
 ROBUSTNESS: Fact[tuple[PlannedCheck, ...]] = Fact("other_loads", TypeAdapter(tuple[PlannedCheck, ...]))
 """One for each candidate that came so far, in order."""
@@ -292,7 +292,7 @@ CURVE: Fact[CurvePlan] = Fact("curve", TypeAdapter(CurvePlan))
 """Likewise, of a load curve."""
 
 PLANS: tuple[Fact[Any], ...] = (
-    METRIC, BLEND, MOVED_LOAD, PACE, IS_SEARCHED, FINALIST, REFUSALS, ROBUSTNESS, CONFIRMATION, FIXED_RATE,
+    METRIC, BLEND, MOVED_LOAD, PACE, IS_SEARCHED, FINALIST, REJECTED, ROBUSTNESS, CONFIRMATION, FIXED_RATE,
     VERDICT,
 )  # fmt: skip
 """What the stages of a campaign plan and settle; where another worker has changed any of it, a campaign goes

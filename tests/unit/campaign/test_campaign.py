@@ -36,7 +36,7 @@ from tuner.report.terminal import headline
 from tuner.space import SpaceFacts, load_space
 from tuner.statistics.noise import baseline_interval
 from tuner.statistics.ranking import DEFAULT_ARM, LIKELY, WINNER_ARM, config_key
-from tuner.study.facts import CONFIRMATION, FINALIST, FINGERPRINT, IS_SEARCHED, REFUSALS, VERDICT
+from tuner.study.facts import CONFIRMATION, FINALIST, FINGERPRINT, IS_SEARCHED, REJECTED, VERDICT
 from tuner.study.presets import PRESETS
 
 DEFAULT = space_of(*TUNED).default()
@@ -270,7 +270,7 @@ def test_a_proven_winner_that_may_fail_too_much_is_started_until_that_is_known(s
 
     run_campaign(campaign)
 
-    first, *_ = campaign.storage.recall(REFUSALS)
+    first, *_ = campaign.storage.recall(REJECTED)
     pairs = of_role(campaign, Role.CONFIRM)[: 2 * SHORT_PLAN.pairs]
     after = campaign.trials[campaign.trials.index(pairs[-1]) + 1 :]
     more = [*takewhile(lambda trial: trial.role in {Role.REPEAT, Role.BASELINE}, after)]

@@ -21,7 +21,7 @@ from tuner.campaign.stages.confirm import read_gain
 from tuner.errors import TargetError
 from tuner.records import Metric, Role
 from tuner.report.summary import summarize
-from tuner.study.facts import CONFIRMATION, FINGERPRINT, METRIC, REFUSALS
+from tuner.study.facts import CONFIRMATION, FINGERPRINT, METRIC, REJECTED
 from tuner.study.objective import SERVER_CPU
 
 LIMITED_RPS = 0.8 * BASE_RPS
@@ -181,12 +181,12 @@ def test_the_verdict_says_what_both_serve_where_the_last_one_serves_less(setting
     host.fault = serve_less
     run_campaign(campaign)
 
-    refused = campaign.storage.recall(REFUSALS)[0]
-    assert refused.config["multi_accept"]
+    rejected = campaign.storage.recall(REJECTED)[0]
+    assert rejected.config["multi_accept"]
     assert re.search(
         r"breaks goodput_rps >= 0\.98 × default \(it serves 15,[0-6]\d\d \[1[45],.*\] requests/s, "
         r"the default serves 1[56],\d{3} \[.*\] requests/s\)$",
-        refused.reason,
+        rejected.reason,
     )
     summary = summarize(settings, campaign.setup.space, campaign.storage, running=False, version="1")
     assert [each.constraint for each in summary.assessments][-1] == "goodput_rps >= 0.98 × default"

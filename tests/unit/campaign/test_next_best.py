@@ -19,7 +19,7 @@ from tuner.campaign.campaign import run_campaign
 from tuner.campaign.stages.confirm import read_gain
 from tuner.records import Failure, Role
 from tuner.statistics.ranking import DEFAULT_ARM, WINNER_ARM, config_key
-from tuner.study.facts import CONFIRMATION, ROBUSTNESS, REFUSALS
+from tuner.study.facts import CONFIRMATION, ROBUSTNESS, REJECTED
 from tuner.study.presets import PRESETS
 
 CRASH = Failure(kind="crashed", reason="nginx: it was killed by signal -11")
@@ -59,14 +59,14 @@ def started(tmp_path):
 
 def assert_the_next_best_was_confirmed(campaign, host, seen, reason):
     storage = campaign.storage
-    (refused, *_) = storage.recall(REFUSALS)
+    (rejected, *_) = storage.recall(REJECTED)
     planned = storage.recall(CONFIRMATION)
     gain = read_gain(storage, campaign.trials, campaign.default, campaign.setup.settings.constraints)
-    assert (config_key(refused.config), refused.reason) == (seen[0], reason)
+    assert (config_key(rejected.config), rejected.reason) == (seen[0], reason)
     assert config_key(planned.config) != seen[0]
     assert planned.first_block >= PLAN.pairs
     assert gain.verdict == "improved"
-    # Its pairs are its own: none of them is of the one that was refused.
+    # Its pairs are its own: none of them is of the one that was rejected.
     confirmed = [trial for trial in campaign.trials if trial.role is Role.CONFIRM]
     later = [trial for trial in confirmed if trial.block >= planned.first_block]
     arms = {config_key(trial.config) for trial in later if trial.arm != DEFAULT_ARM}
@@ -95,7 +95,7 @@ def test_when_the_winner_must_not_ship_the_next_best_is_confirmed(started, way):
 
 
 @pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("after", ["refusal", "plan", "pair"])
+@pytest.mark.parametrize("after", ["rejection", "plan", "pair"])
 def test_cut_off_between_two_confirmations_the_study_goes_on_with_the_next_best(started, way, after):
     settings, host, storage, campaign = started
     seen = []
@@ -103,13 +103,13 @@ def test_cut_off_between_two_confirmations_the_study_goes_on_with_the_next_best(
     faults = host.fault
 
     def is_now(planned, trials):
-        if storage.recall(REFUSALS) is None:
+        if storage.recall(REJECTED) is None:
             return False
         is_planned = config_key(planned.config) != seen[0]
         confirmed = [
             each for each in trials if each.role is Role.CONFIRM and each.block >= planned.first_block
         ]
-        return {"refusal": True, "plan": is_planned, "pair": is_planned and len(confirmed) > 2}[after]
+        return {"rejection": True, "plan": is_planned, "pair": is_planned and len(confirmed) > 2}[after]
 
     def cut_off(config):
         if is_now(storage.recall(CONFIRMATION), campaign.trials):
@@ -125,7 +125,7 @@ def test_cut_off_between_two_confirmations_the_study_goes_on_with_the_next_best(
     again = make_campaign(settings, host, storage, plan=PLAN, session="second")
 
     assert run_campaign(again) == "confirmed"
-    assert len(storage.recall(REFUSALS)) == 1
+    assert len(storage.recall(REJECTED)) == 1
     assert_the_next_best_was_confirmed(again, host, seen, WAYS[way])
 
 
@@ -142,9 +142,9 @@ def test_where_every_winner_must_not_ship_the_last_reason_is_the_verdict(tmp_pat
 
     verdict = run_campaign(campaign)
 
-    refused = storage.recall(REFUSALS)
+    rejected = storage.recall(REJECTED)
     assert verdict == "not confirmed: the winner breaks failure_rate <= default"
-    assert len({config_key(each.config) for each in refused}) == len(refused) > 1
+    assert len({config_key(each.config) for each in rejected}) == len(rejected) > 1
     assert host.clock.time() - began_s < 1.15 * 60 * plan.minutes
 
 
@@ -182,11 +182,11 @@ def test_what_is_left_after_a_refusal_goes_to_the_next_best_however_many_pairs_w
 
     run_campaign(campaign)
 
-    (refused, *_) = storage.recall(REFUSALS)
+    (rejected, *_) = storage.recall(REJECTED)
     planned = storage.recall(CONFIRMATION)
-    assert config_key(refused.config) == config_key(storage.recall(ROBUSTNESS)[0].config)
+    assert config_key(rejected.config) == config_key(storage.recall(ROBUSTNESS)[0].config)
     assert planned is not None
-    assert config_key(planned.config) != config_key(refused.config)
+    assert config_key(planned.config) != config_key(rejected.config)
     assert len([each for each in campaign.trials if each.role is Role.CONFIRM]) >= 2 * plan.pairs
     assert host.clock.time() - began_s < 60 * plan.minutes
 
@@ -207,9 +207,9 @@ def test_after_an_outage_a_quick_study_confirms_what_lacks_the_setting_to_blame(
 
     assert run_campaign(campaign) == "confirmed"
 
-    refused, planned = storage.recall(REFUSALS), storage.recall(CONFIRMATION)
-    assert all(each.config["open_file_cache"] for each in refused)
-    assert len(refused) <= 2
+    rejected, planned = storage.recall(REJECTED), storage.recall(CONFIRMATION)
+    assert all(each.config["open_file_cache"] for each in rejected)
+    assert len(rejected) <= 2
     assert planned.config["multi_accept"]
     assert not planned.config["open_file_cache"]
     assert host.clock.time() - began_s < 60 * PRESETS["quick"].minutes

@@ -142,9 +142,9 @@ def test_a_verdict_other_than_improved_has_its_reason_wherever_it_is_shown(setti
     assert failures["winner"]["low"] < failures["winner"]["value"] <= failures["winner"]["high"]
     assert failures["probability"] < 0.05
     assert summary.reason in describe_verdict(summary).text
-    refused = shown["passed_over"]
-    assert refused
-    assert {each["reason"] for each in refused} == {
+    rejected = shown["rejected"]
+    assert rejected
+    assert {each["reason"] for each in rejected} == {
         "not confirmed: the winner breaks failure_rate <= default"
     }
     console = Console(record=True, width=80, file=StringIO())

@@ -16,13 +16,13 @@ from tuner.records import Metric, CheckLoad
 from tuner.records.blend import Across, AcrossHosts, Blend, Hosts
 from tuner.study import facts
 from tuner.study.databases.storage_url import sqlite_url
-from tuner.study.facts import Confirmation, PlannedCheck, Refusal
+from tuner.study.facts import Confirmation, PlannedCheck, Rejection
 from tuner.study.open_storage import open_storage
 
 FIRST_FORMAT = json.loads(Path(__file__).with_name("first_format.json").read_text(encoding="utf-8"))
 """A whole study as it was written before facts had types and a version."""
 LATER = (
-    facts.BLEND, facts.DIFFERENCES, facts.FORMAT, facts.METRIC, facts.MOVED_LOAD, facts.REFUSALS,
+    facts.BLEND, facts.DIFFERENCES, facts.FORMAT, facts.METRIC, facts.MOVED_LOAD, facts.REJECTED,
     facts.ROBUSTNESS, facts.SWEEP, facts.CONTEST, facts.CURVE, facts.OTHER_HOSTS, facts.HOSTS,
     facts.PLANNED, facts.BEGUN_AGAIN, facts.PACE,
 )  # fmt: skip
@@ -93,10 +93,10 @@ def test_facts_are_written_as_an_earlier_tuner_wrote_them(old, url):
 
 
 def test_what_was_refused_is_read_back_with_its_reasons(old):
-    refused = (Refusal(config=WINNER, reason="it breaks"), Refusal(config={}, reason="it crashed"))
-    old.remember(facts.REFUSALS, refused)
+    rejected = (Rejection(config=WINNER, reason="it breaks"), Rejection(config={}, reason="it crashed"))
+    old.remember(facts.REJECTED, rejected)
 
-    assert old.recall(facts.REFUSALS) == refused
+    assert old.recall(facts.REJECTED) == rejected
 
 
 def test_the_hosts_of_a_winner_are_read_back(old):

@@ -20,7 +20,7 @@ from tuner.campaign.stages.promotion import find_unmet
 from tuner.campaign.stages.shortlist import (
     better,
     chance_to_pass,
-    list_refused,
+    list_rejected,
     measure_what_tells_most,
 )
 from tuner.ports import Config
@@ -28,7 +28,7 @@ from tuner.records import Role, Trial
 from tuner.statistics.observations import LEARNS_FROM, Observations
 from tuner.statistics.posterior import Posterior
 from tuner.statistics.ranking import config_key
-from tuner.study.facts import REFUSALS
+from tuner.study.facts import REJECTED
 from tuner.study.storage import Opening
 
 UNHINTED_SHARE = 0.25
@@ -104,10 +104,10 @@ def _leave_out_idle(experiment: Experiment, config: Config) -> Config:
     if seen is None or experiment.ranking().feasibility.default_fails:
         return config
     kernels = Posterior.sample(space, seen, seed=experiment.setup.settings.seed, hosts=experiment.hosts)
-    refused = list_refused(experiment)
+    rejected = list_rejected(experiment)
     while True:
         without = [leave_out(space, config, {name}) for name in space.changes(config)]
-        reduced = [each for each in without if each is not None and config_key(each) not in refused]
+        reduced = [each for each in without if each is not None and config_key(each) not in rejected]
         if not reduced:
             return config
         means, chances = _lose(kernels, config, reduced)
@@ -147,17 +147,17 @@ def _candidates(experiment: Experiment, config: Config) -> list[Config]:
                 found.setdefault(config_key(each), each)
     for each in (*_reduce_refused(experiment), *(entry.config for entry in better(experiment))):
         found.setdefault(config_key(each), each)
-    refused = list_refused(experiment)
-    return [each for key, each in found.items() if key not in refused][:MOST_CANDIDATES]
+    rejected = list_rejected(experiment)
+    return [each for key, each in found.items() if key not in rejected][:MOST_CANDIDATES]
 
 
 def _reduce_refused(experiment: Experiment) -> list[Config]:
     """Return what is left of rejected configurations without one change, which may be to blame."""
     space = experiment.setup.space
     reduced = [
-        leave_out(space, refusal.config, {name})
-        for refusal in experiment.storage.recall(REFUSALS) or ()
-        for name in space.changes(refusal.config)
+        leave_out(space, rejection.config, {name})
+        for rejection in experiment.storage.recall(REJECTED) or ()
+        for name in space.changes(rejection.config)
     ]
     return [each for each in reduced if each is not None]
 
@@ -182,7 +182,7 @@ def _bonus(experiment: Experiment, finalist: Config, configs: Sequence[Config]) 
         return min(price / UNHINTED_SHARE, most) if hinted and name not in hinted else price
 
     prices = np.array([math.fsum(map(price_of, space.changes(config))) for config in configs])
-    if posterior is None or not list_refused(experiment):
+    if posterior is None or not list_rejected(experiment):
         return -prices
     chances = np.array([chance_to_pass(experiment, config) for config in configs])
     return np.asarray(-prices - np.maximum(posterior.gains(configs)[0], 0.0) * (1 - chances))

@@ -28,7 +28,7 @@ from tuner.statistics.feasibility import (
 )
 from tuner.statistics.posterior import estimate_gain
 from tuner.statistics.ranking import DEFAULT_ARM, WINNER_ARM
-from tuner.study.facts import CONFIRMATION, REFUSALS, Confirmation
+from tuner.study.facts import CONFIRMATION, REJECTED, Confirmation
 from tuner.study.objective import Constraint
 from tuner.study.storage import Opening, Storage
 
@@ -112,14 +112,14 @@ def speaks_against_winner(verdict: str) -> bool:
 
 
 def find_planned(experiment: Experiment) -> Config | None:
-    """Return what is planned to be confirmed and was not refused since; None without such a plan."""
+    """Return what is planned to be confirmed and was not rejected since; None without such a plan."""
     planned = experiment.storage.recall(CONFIRMATION)
-    refused = [dict(each.config) for each in experiment.storage.recall(REFUSALS) or ()]
-    return None if planned is None or dict(planned.config) in refused else planned.config
+    rejected = [dict(each.config) for each in experiment.storage.recall(REJECTED) or ()]
+    return None if planned is None or dict(planned.config) in rejected else planned.config
 
 
 def _size(experiment: Experiment, winner: Config, *, after: Confirmation | None) -> Confirmation:
-    """Plan the pairs by all that is known before them; `after` is the plan of a finalist that was refused."""
+    """Plan the pairs by all that is known before them; `after` is the plan of a finalist that was rejected."""
     storage, plan, setup = experiment.storage, experiment.plan, experiment.setup
     gain = estimate_gain(
         setup.space, experiment.trials, winner, seed=setup.settings.seed, hosts=experiment.hosts

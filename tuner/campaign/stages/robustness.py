@@ -25,7 +25,7 @@ from tuner.statistics.confirmation.robustness import (
 )
 from tuner.statistics.noise import pair_sd
 from tuner.statistics.ranking import DEFAULT_ARM
-from tuner.study.facts import ROBUSTNESS, REFUSALS, PlannedCheck
+from tuner.study.facts import ROBUSTNESS, REJECTED, PlannedCheck
 from tuner.study.objective import Constraint
 from tuner.study.storage import Storage
 
@@ -112,10 +112,10 @@ def read_robustness(storage: Storage, trials: Sequence[Trial], default: Config) 
 
 
 def find_checked(experiment: Experiment) -> Config | None:
-    """Return the candidate that was checked last, when it was not refused since; None without one."""
+    """Return the candidate that was checked last, when it was not rejected since; None without one."""
     checks = experiment.storage.recall(ROBUSTNESS) or ()
-    refused = [dict(each.config) for each in experiment.storage.recall(REFUSALS) or ()]
-    return checks[-1].config if checks and dict(checks[-1].config) not in refused else None
+    rejected = [dict(each.config) for each in experiment.storage.recall(REJECTED) or ()]
+    return checks[-1].config if checks and dict(checks[-1].config) not in rejected else None
 
 
 def _find(checks: Sequence[PlannedCheck], config: Config) -> PlannedCheck | None:

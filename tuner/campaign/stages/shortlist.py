@@ -10,7 +10,7 @@ from tuner.ports import Config, Scalar
 from tuner.records import Role, Trial
 from tuner.space.values import as_number
 from tuner.statistics.ranking import LIKELY, Entry, config_key
-from tuner.study.facts import REFUSALS, Refusal
+from tuner.study.facts import REJECTED, Rejection
 from tuner.study.storage import Opening
 
 LEAST_WORTH = 0.0001
@@ -27,17 +27,17 @@ def better(experiment: Experiment) -> list[Entry]:
     with the rejected configuration comes first.
     """
     space, ranking = experiment.setup.space, experiment.ranking()
-    refused = list_refused(experiment)
+    rejected = list_rejected(experiment)
     default_fails = ranking.feasibility.default_fails
     found = [
         entry
         for entry in ranking.entries
         if (entry.p_feasible >= LIKELY if default_fails else entry.posterior.log_ratio > 0)
-        and entry.key not in refused
+        and entry.key not in rejected
         # Trials that were made before capacity was guarded may be in the storage.
         and (space.allows_less or not space.lacks(entry.config))
     ]
-    if not refused:
+    if not rejected:
         return found
     return sorted(
         found, key=lambda entry: -chance_to_pass(experiment, entry.config) * entry.posterior.log_ratio
@@ -50,8 +50,8 @@ def chance_to_pass(experiment: Experiment, config: Config) -> float:
     Which setting was to blame is not known: each of the changed ones may have been, with equal chances.
     """
     space, chance = experiment.setup.space, 1.0
-    for refusal in experiment.storage.recall(REFUSALS) or ():
-        blamed = space.changes(refusal.config)
+    for rejection in experiment.storage.recall(REJECTED) or ():
+        blamed = space.changes(rejection.config)
         shared = [name for name, change in blamed.items() if _is_alike(change, config.get(name))]
         chance *= 1 - BLAME * len(shared) / max(1, len(blamed))
     return chance
@@ -66,15 +66,15 @@ def _is_alike(change: tuple[Scalar, Scalar], value: Scalar | None) -> bool:
     return number != default and (number > default) == (changed > default)
 
 
-def list_refused(experiment: Experiment) -> set[str]:
+def list_rejected(experiment: Experiment) -> set[str]:
     """Return the keys of the configurations that are not shipped, whatever they gain."""
-    return {config_key(each.config) for each in experiment.storage.recall(REFUSALS) or ()}
+    return {config_key(each.config) for each in experiment.storage.recall(REJECTED) or ()}
 
 
-def refuse(experiment: Experiment, config: Config, reason: str) -> None:
+def reject(experiment: Experiment, config: Config, reason: str) -> None:
     """Keep that a configuration is not shipped, whatever else becomes of the study."""
-    refused = experiment.storage.recall(REFUSALS) or ()
-    experiment.storage.remember(REFUSALS, (*refused, Refusal(config=dict(config), reason=reason)))
+    rejected = experiment.storage.recall(REJECTED) or ()
+    experiment.storage.remember(REJECTED, (*rejected, Rejection(config=dict(config), reason=reason)))
     experiment.progress.note(f"{reason}; another candidate follows while there is time")
 
 

@@ -15,7 +15,7 @@ from tests.unit.simulation import (
     write_study,
 )
 from tuner.campaign.campaign import calibrate
-from tuner.campaign.stages.shortlist import refuse
+from tuner.campaign.stages.shortlist import reject
 from tuner.campaign.stages.ablation import ablate
 from tuner.records import Failure, Role
 from tuner.space import Hint
@@ -136,7 +136,7 @@ def test_a_reduction_that_crashes_is_never_shipped_and_not_started_for_ever(tmp_
 def test_what_was_refused_does_not_come_back_as_a_reduction(tmp_path):
     campaign, _ = finalist_of(tmp_path)
     first = ablate(campaign, SIX_CHANGED)
-    refuse(campaign, first, "it fails beside slow clients")
+    reject(campaign, first, "it fails beside slow clients")
 
     second = ablate(campaign, SIX_CHANGED)
 
