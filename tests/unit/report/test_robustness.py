@@ -40,8 +40,8 @@ def checked(check_load, candidate=8900.0, *, spread=0.2, finding="holds", failed
 
 def found(*all_checked, left_out=None, failure=None, config=None):
     return Robustness(
-        config=SUMMARY.winner.config if config is None else config, checked=all_checked, left_out=left_out or {},
-        pairs=2, failure=failure,
+        config=SUMMARY.winner.config if config is None else config, checked=all_checked,
+        left_out=left_out or {}, pairs=2, failure=failure,
     )  # fmt: skip
 
 

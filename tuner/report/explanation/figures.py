@@ -13,9 +13,9 @@ TONES = {Finding.HELPS: "good", Finding.HARMFUL: "bad"}
 """Colours of findings; grey for what is not shown to do anything."""
 FAINT = "edge"
 EFFECTS_CAPTION = (
-    "Each bar begins where the one before ends: in logarithms the effects of the settings add up to the gain. "
-    "By one model of all trials, with 95 % intervals; grey bars are not shown to help. Effect if reverted: what "
-    "a setting adds when all others are in place."
+    "Each bar begins where the one before ends: in logarithms the effects of the settings add up to the "
+    "gain. By one model of all trials, with 95 % intervals; grey bars are not shown to help. Effect if "
+    "reverted: what a setting adds when all others are in place."
 )
 
 
@@ -121,8 +121,8 @@ def draw_costs(space: Space, found: Explanation) -> BarChart | None:
         tone = "good" if setting.effect.high < 1 else "bad" if setting.effect.low > 1 else "grey"
         bars.append(
             Bar(
-                label=setting.parameter, detail=change, cells=(say_estimate(setting.effect),), tone=tone, dot=dot,
-                low=low, high=high,
+                label=setting.parameter, detail=change, cells=(say_estimate(setting.effect),), tone=tone,
+                dot=dot, low=low, high=high,
             )
         )  # fmt: skip
     return BarChart(
