@@ -7,7 +7,7 @@ Each fault has a test host of its own with an installed server, and a managed ru
 either every file with mode, owner, ACL and attributes, every setting of the host's
 network, the page and what the server runs with are as before within `watchdog_s` + 10 s; or, where the fault
 forbids that, the service still serves, what is left is named, and `tuner restore` completes once the fault is
-gone. What another hand wrote meanwhile is never lost. Then the same command goes on with the study, and no
+gone. What another hand wrote meanwhile is never lost. Then the same command resumes the study, and no
 finished window is lost.
 """
 

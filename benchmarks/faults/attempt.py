@@ -1,4 +1,4 @@
-"""One fault: a study runs, something happens to it, the host is looked at, and the study goes on."""
+"""One fault: a study runs, something happens to it, the host is looked at, and the study resumes."""
 
 import contextlib
 import os
@@ -73,7 +73,7 @@ class Outcome:
 
 
 def try_fault(fault: Fault, folder: Path) -> Outcome:
-    """Run a study, break it, look, and go on with it."""
+    """Run a study, break it, look, and resume it."""
     rng, kind, server = fault.random, fault.kind, SERVERS[fault.server]
     outcome = Outcome(fault=fault)
     study = folder / f"fault-{fault.number}.yaml"
@@ -226,7 +226,7 @@ def await_end(run: Run) -> str:
 
 
 def end_politely(process: Forked) -> str:
-    """Let a run that goes on put everything back; return what it printed."""
+    """Let a resumed run put everything back; return what it printed."""
     if process.poll() is None:
         process.send_signal(signal.SIGINT)
     with contextlib.suppress(subprocess.TimeoutExpired):

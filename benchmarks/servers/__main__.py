@@ -2,7 +2,7 @@
 
     python -m benchmarks.servers --folder DIR [--rows NAME,…] [--table FILE] [--again] [-- OPTION…]
 
-Rows that have a verdict in the folder are not run again, and a study that was interrupted goes on. A row
+Rows that have a verdict in the folder are not run again, and a study that was interrupted resumes. A row
 whose programs are missing, or whose host was too noisy, says so. Exit status 1 while one has no verdict.
 """
 

@@ -52,7 +52,7 @@ def run_row(row: Row, folder: Path, *, options: Sequence[str] = (), again: bool 
 
     Args:
         row: the row.
-        folder: where studies and results are kept; a run that was interrupted there is gone on with.
+        folder: where studies and results are kept; a run that was interrupted there is resumed.
         options: of `tuner run`.
         again: forget what is there.
     """

@@ -1,4 +1,4 @@
-"""A real study that an earlier tuner began goes on with the settings that were searched then."""
+"""A real study that an earlier tuner began resumes with the settings that were searched then."""
 
 import json
 import signal

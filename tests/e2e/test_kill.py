@@ -37,7 +37,7 @@ def expect_nothing_lost(tuner, study, completed, ends, *, kills):
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_a_signal_stops_restores_and_says_how_to_go_on(tmp_path, number):
+def test_a_signal_stops_restores_and_says_how_to_resume(tmp_path, number):
     tuner = CommandLine(tmp_path)
     study = tuner.write()
     before = picture()

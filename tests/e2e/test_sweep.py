@@ -1,4 +1,4 @@
-"""A sweep on the command line with a real server: measured, interrupted, gone on with, read again."""
+"""A sweep on the command line with a real server: measured, interrupted, resumed, read again."""
 
 import json
 import signal
@@ -35,7 +35,7 @@ def swept(tmp_path_factory):
 
 
 @pytest.mark.more
-def test_ctrl_c_stops_a_sweep_and_says_how_it_goes_on(swept):
+def test_ctrl_c_stops_a_sweep_and_says_how_it_resumes(swept):
     _, returncode, stopped, *_ = swept
 
     assert returncode == 130
@@ -44,7 +44,7 @@ def test_ctrl_c_stops_a_sweep_and_says_how_it_goes_on(swept):
 
 
 @pytest.mark.more
-def test_the_sweep_goes_on_and_ends_with_a_curve(swept):
+def test_the_sweep_resumes_and_ends_with_a_curve(swept):
     tuner, _, _, completed, _ = swept
 
     assert completed.returncode == 0, completed.stderr

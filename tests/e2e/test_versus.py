@@ -1,4 +1,4 @@
-"""Two real servers against each other on the command line: killed, gone on with, read again."""
+"""Two real servers against each other on the command line: killed, resumed, read again."""
 
 import json
 import signal
@@ -46,7 +46,7 @@ def test_killed_in_the_middle_it_leaves_no_process_and_no_setting(raced):
 
 
 @pytest.mark.more
-def test_the_same_command_goes_on_and_ends_with_who_leads(raced):
+def test_the_same_command_resumes_and_ends_with_who_leads(raced):
     tuner, _, completed, _ = raced
 
     assert completed.returncode == 0, completed.stderr

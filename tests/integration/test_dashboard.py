@@ -38,7 +38,7 @@ COUNT = "fetch('/api/studies/0?after=0').then((found) => found.json()).then((stu
 
 @pytest.fixture(scope="module")
 def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[CommandLine, subprocess.Popen[str]]]:
-    """A study of nginx in which the first trial was measured, and the run that goes on with it."""
+    """A study of nginx in which the first trial was measured, and the run that resumes it."""
     with idle_processors_here() as through:
         tuner = CommandLine(tmp_path_factory.mktemp("dashboard"), through=through)
         run = tuner.start("run", tuner.write(connections=20), "--preset", "quick", "--minutes", "5")

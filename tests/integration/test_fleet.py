@@ -121,7 +121,7 @@ def test_a_worker_that_is_killed_and_one_that_is_frozen_come_back_and_nothing_fi
 
 
 @pytest.mark.more
-def test_a_controller_that_is_killed_goes_on_when_it_is_run_again(settings, control):
+def test_a_controller_that_is_killed_resumes_when_it_is_run_again(settings, control):
     first = control()
     pids = [await_held(first, host) for host in HOSTS]
     first.signal(signal.SIGKILL)
@@ -134,7 +134,7 @@ def test_a_controller_that_is_killed_goes_on_when_it_is_run_again(settings, cont
 
 
 @pytest.mark.more
-def test_a_controller_that_is_frozen_goes_on_and_its_hosts_are_given_back_meanwhile(settings, control):
+def test_a_controller_that_is_frozen_resumes_and_its_hosts_are_given_back_meanwhile(settings, control):
     controller = control()
     await_held(controller, HOSTS[0])
     controller.signal(signal.SIGSTOP)

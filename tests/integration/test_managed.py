@@ -198,7 +198,7 @@ def test_a_host_that_cannot_be_asked_puts_itself_back_and_is_held_again(web: Tes
         with target.hold(print), target.deploy(space.complete({"sendfile": False})):
             web.kill_sshd()
 
-    with pytest.raises(HostLost, match=r"cannot be reached: Connection refused.* same command goes on"):
+    with pytest.raises(HostLost, match=r"cannot be reached: Connection refused.* again to resume"):
         run()
     wait_until(lambda: "everything is back" in (web.root / "var/lib/tuner/log").read_text())
     assert look_at(web) == before

@@ -44,7 +44,7 @@ def measure_blocks(
         make: makes a trial of an arm, in the block of that number.
         seed: of the order within the blocks; the same one gives the same order to the block of a number.
         order: of the arms in each block; by default at random.
-        first: number of the first block. One that was cut off by an interruption is not gone on with: hours
+        first: number of the first block. One that was cut off by an interruption is not resumed: hours
             may lie between.
         has_time: asked before each trial.
         wait_until_quiet: waits once for other programs to leave the host alone; returns whether they have.

@@ -1,7 +1,7 @@
 """The campaign: calibrate → search → race → ablation → robustness checks → confirm → effects.
 
 Every stage asks the storage what is there already and does only what is missing, so that an interrupted
-study goes on with the same command.
+study resumes with the same command.
 """
 
 import logging

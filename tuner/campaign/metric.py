@@ -30,7 +30,7 @@ def settle_metric(experiment: Experiment) -> None:
         _settle_levels(experiment)
         return
     if storage.recall(METRIC) is not None or any(trial.role is Role.SEARCH for trial in experiment.trials):
-        return  # a study of an earlier tuner goes on as it began
+        return  # a study of an earlier tuner resumes as it began
     windows = [window for trial in experiment.baselines() for window in trial.valid_windows]
     if not windows:
         return

@@ -50,7 +50,7 @@ def read_earlier(
         earlier = load_earlier(settings, path)
         if path.resolve() == settings.path.resolve():
             raise UsageError(
-                f"{where}: a study cannot begin with itself. Leave it out; it goes on by itself."
+                f"{where}: a study cannot begin with itself. Leave it out; it resumes by itself."
             )
         strange = sorted(set(earlier.servers) - set(settings.servers))
         if strange:

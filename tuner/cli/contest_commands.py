@@ -119,7 +119,7 @@ def versus(  # noqa: PLR0913, PLR0917 - the command's options
     as_markdown: AsMarkdown = False,
     as_csv: AsCsv = False,
 ) -> None:
-    """Tune several servers with the same budget, then race all defaults and winners; go on with it."""
+    """Tune several servers with the same budget, then race all defaults and winners; resume a race."""
     refuse_below("--minutes", minutes, 0.1)
     refuse_below("--blocks", blocks, 3)
     form = choose_form(as_json=as_json, as_markdown=as_markdown, as_csv=as_csv)

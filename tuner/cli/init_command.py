@@ -173,7 +173,7 @@ def _ask(found: "tuple[Candidate, ...]") -> str:
 
 
 def _tell(path: Path, found: "tuple[Candidate, ...]", advice: "Advice | None", *, as_json: bool) -> None:
-    """Print which file was written, what is missing for it, and how to go on."""
+    """Print which file was written, what is missing for it, and what to do next."""
     from tuner.commands.candidates import find_missing
     from tuner.study import load_study
 

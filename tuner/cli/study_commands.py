@@ -119,7 +119,7 @@ def run(
     yes: Agreed = False,
     as_json: AsJson = False,
 ) -> None:
-    """Find, prove and export better settings; go on with an interrupted run."""
+    """Find, prove and export better settings; resume an interrupted run."""
     settings = read_study(study)
     from tuner.study.file import for_each_target
     from tuner.study.presets import MOST_MINUTES, MOST_TRIALS

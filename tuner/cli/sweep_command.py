@@ -55,7 +55,7 @@ def sweep(  # noqa: PLR0913, PLR0917 - the command's options
     as_csv: AsCsv = False,
     yes: Agreed = False,
 ) -> None:
-    """Measure one parameter's response: best value, tolerance, curve; go on with an interrupted one."""
+    """Measure one parameter's response: best value, tolerance, curve; resume an interrupted one."""
     if values is not None and around is not None:
         raise UsageError("--values, --around: the values are given, or chosen around one. Leave one out.")
     form = choose_form(as_json=as_json, as_markdown=as_markdown, as_csv=as_csv)

@@ -3,7 +3,7 @@
 Other users of this machine reach its port. It answers only who opened the address that is printed: the key in
 that address becomes a cookie.
 
-The dashboard gets a copy of the study (`tuner.export.optuna_view`), made again when the study has gone on.
+The dashboard gets a copy of the study (`tuner.export.optuna_view`), made again when the study has new trials.
 It offers to delete a study or to add a trial: that cannot reach the storage, and is refused.
 """
 
@@ -38,7 +38,7 @@ Application = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
 
 
 class Dashboard:
-    """The dashboard's application, around a copy of the study that is renewed as the study goes on."""
+    """The dashboard's application, around a copy of the study that is renewed as the study proceeds."""
 
     def __init__(self, settings: Study) -> None:
         """Read the study once. Raises what `read` does, and TargetError without the package."""

@@ -30,7 +30,7 @@ def explain_study(
     gain: Gain | None,
     is_finished: bool,
 ) -> Explanation:
-    """Return what `explain` says of a study; of one that goes on no more, it is computed once."""
+    """Return what `explain` says of a study; of a finished one, it is computed once."""
     cost, seed = settings.objective.cost, settings.seed
     rules = space.rules
     known = (

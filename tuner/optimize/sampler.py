@@ -86,7 +86,7 @@ class NoisyGPSampler(BaseSampler):
     * whether it is still running elsewhere.
 
     The suggestion for a trial depends on the seed, on the trial's number and on the other trials alone, so
-    that a resumed study goes on as an uninterrupted one would.
+    that a resumed study continues as an uninterrupted one would.
     """
 
     def __init__(

@@ -258,7 +258,8 @@ class Lease:
             )
             if isinstance(error, Unreachable):
                 raise HostLost(
-                    f"{error} {told}, or when it boots; by hand: `tuner restore`. The same command goes on."
+                    f"{error} {told}, or when it boots; by hand: `tuner restore`. "
+                    "Run the same command again to resume."
                 ) from error
             raise RestoreFailed(f"{error} {told}. See to it with: tuner restore") from error
         if self._has_begun:

@@ -1,6 +1,6 @@
 """Facts about a whole study that its storage keeps beside the trials.
 
-Keys and JSON forms are a contract: a later tuner goes on with the studies of an earlier one.
+Keys and JSON forms are a contract: a later tuner resumes the studies of an earlier one.
 """
 
 import json

@@ -51,7 +51,7 @@ def test_a_default_that_breaks_the_bound_ends_the_study_before_anything_is_searc
     assert [trial.role for trial in campaign.trials] == [Role.BASELINE] * 2
 
 
-def test_with_the_bound_that_the_error_names_the_same_study_goes_on_and_ends_improved(tmp_path):
+def test_with_the_bound_that_the_error_names_the_same_study_resumes_and_ends_improved(tmp_path):
     host = SimulatedHost(failure_rate=fails_as_much)
     storage = open_in_memory(host.clock)
     with pytest.raises(UsageError):

@@ -1,4 +1,4 @@
-"""A study that an earlier tuner has written goes on, wherever it was left."""
+"""A study that an earlier tuner has written resumes, wherever it was left."""
 
 import json
 from pathlib import Path
@@ -51,7 +51,7 @@ def test_a_study_whose_pairs_are_all_there_is_judged_by_them(tmp_path):
 
 
 @pytest.mark.parametrize("at", LATER)
-def test_a_study_that_was_cut_off_goes_on_to_its_verdict(tmp_path, at):
+def test_a_study_that_was_cut_off_resumes_to_its_verdict(tmp_path, at):
     without = {*LATER["finalist"], *(LATER["race"] if at == "race" else ())}
     roles = {"confirm", "latency", "ablation", *(["race"] if at == "race" else [])}
     campaign = take_up(write_study(tmp_path), without=without, roles=roles)

@@ -71,7 +71,7 @@ def test_trials_before_the_move_say_nothing_after_it(settings):
     assert campaign.trials == list(campaign.storage.trials())
 
 
-def test_a_study_goes_on_where_the_load_was_moved_to_and_reports_so(settings):
+def test_a_study_resumes_where_the_load_was_moved_to_and_reports_so(settings):
     campaign = campaign_on(settings)
     calibrate(campaign)
     placement = campaign.setup.placement

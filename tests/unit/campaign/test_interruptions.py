@@ -1,4 +1,4 @@
-"""A campaign that is cut off anywhere goes on with the next one, and nothing that was finished is lost."""
+"""A campaign that is cut off anywhere resumes with the next run, and nothing that was finished is lost."""
 
 from dataclasses import replace
 
@@ -126,7 +126,7 @@ def cut_off_in_the_third_pair(campaign):
         raise KeyboardInterrupt
 
 
-def test_a_study_on_disk_goes_on_in_another_process_that_opens_it_anew(tmp_path):
+def test_a_study_on_disk_resumes_in_another_process_that_opens_it_anew(tmp_path):
     settings = write_study(tmp_path)
     host = SimulatedHost(cut_at=60)
     with pytest.raises(KeyboardInterrupt):

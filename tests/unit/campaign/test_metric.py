@@ -105,7 +105,7 @@ def test_without_the_servers_cpu_time_the_study_ends_before_the_search(settings)
     assert {trial.role for trial in campaign.trials} == {Role.BASELINE}
 
 
-def test_the_metric_stays_when_the_study_goes_on(settings):
+def test_the_metric_stays_when_the_study_resumes(settings):
     host = SimulatedHost(most_rps=LIMITED_RPS)
     storage = open_in_memory(host.clock)
     calibrate(campaign_on(settings, host, storage))

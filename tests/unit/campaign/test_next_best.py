@@ -96,7 +96,7 @@ def test_when_the_winner_must_not_ship_the_next_best_is_confirmed(started, way):
 
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("after", ["rejection", "plan", "pair"])
-def test_cut_off_between_two_confirmations_the_study_goes_on_with_the_next_best(started, way, after):
+def test_cut_off_between_two_confirmations_the_study_resumes_with_the_next_best(started, way, after):
     settings, host, storage, campaign = started
     seen = []
     way(campaign, host, seen)

@@ -50,7 +50,7 @@ def test_how_long_a_run_takes_is_said_first(ahead, said):
     assert ("--preset quick" in told) is (ahead.preset != "quick" and not ahead.is_begun)
 
 
-def test_a_stopped_study_is_shown_with_how_it_goes_on(tmp_path, capsys):
+def test_a_stopped_study_is_shown_with_how_it_resumes(tmp_path, capsys):
     settings = write_study(tmp_path)
     open_begun_on_disk(settings)
 

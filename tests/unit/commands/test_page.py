@@ -84,7 +84,7 @@ def test_another_study_file_has_another_page(settings):
     assert find_page(load_study(settings.path)) is None
 
 
-def test_while_a_study_goes_on_nothing_is_kept(settings):
+def test_while_a_study_runs_nothing_is_kept(settings):
     open_on_disk(settings, SimulatedHost().clock).remember(VERDICT, "")
 
     reading = read(settings)

@@ -37,7 +37,7 @@ def test_a_new_study_begins_with_the_preset_of_its_file_unless_another_is_asked(
     assert settle_preset(settings, storage, "standard") == "standard"
 
 
-def test_a_study_goes_on_with_the_preset_that_it_began_with(settings, storage):
+def test_a_study_resumes_with_the_preset_that_it_began_with(settings, storage):
     storage.remember(PRESET, "standard")
 
     assert settle_preset(settings, storage) == "standard"
@@ -178,7 +178,7 @@ def test_there_is_no_winner_before_the_confirmation(settings):
     assert resolve(settings, setup, "winner") == {"sendfile": False}
 
 
-def test_a_study_of_an_earlier_tuner_goes_on_with_the_settings_that_it_searched(settings, tmp_path):
+def test_a_study_of_an_earlier_tuner_resumes_with_the_settings_that_it_searched(settings, tmp_path):
     """Its facts say nothing of the load; what cannot act was searched then."""
     facts = SpaceFacts(names={**HOST}, load={"pages": 1, "installed": False})
     space = load_space(["nginx"], facts=facts, base=tmp_path)

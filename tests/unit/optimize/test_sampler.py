@@ -154,7 +154,7 @@ def test_the_same_seed_gives_the_same_study_and_another_seed_another():
     assert chosen(5) != chosen(6)
 
 
-def test_a_resumed_study_goes_on_as_an_uninterrupted_one_would():
+def test_a_resumed_study_continues_as_an_uninterrupted_one_would():
     whole = optimise(NoisyGPSampler(seed=4), 14)
     resumed = make_study(NoisyGPSampler(seed=4))
     resumed.add_trials(whole.trials[:13])

@@ -65,7 +65,7 @@ def test_the_targets_word_is_not_enough_when_a_file_reads_differently(tmp_path: 
 @pytest.mark.parametrize(
     ("error", "raised", "told"),
     [
-        (Unreachable("memory: it is away."), HostLost, "watchdog puts .* 120 s .* same command goes on"),
+        (Unreachable("memory: it is away."), HostLost, "watchdog puts .* 120 s .* again to resume"),
         (TargetError("memory: it is odd."), RestoreFailed, "See to it with: tuner restore"),
     ],
 )

@@ -157,7 +157,7 @@ def test_what_a_study_maximizes_is_what_its_trials_are_read_by(old, url):
     assert [trial.log_goodput for trial in again.trials()] == of_goodput
 
 
-def test_a_study_that_goes_on_has_the_format_of_what_is_written_from_now_on(old, url):
+def test_a_resumed_study_has_the_format_of_what_is_written_from_now_on(old, url):
     assert old.recall(facts.FORMAT) is None
 
     old.claim(FINGERPRINT, definition={"study": "test"})

@@ -452,7 +452,7 @@ def test_tables_of_an_earlier_optuna_in_a_file_are_refused_with_the_way_out(stor
         open_storage(url, "study")
 
 
-def test_a_full_disk_is_said_with_the_file_and_the_same_command_goes_on(storage, tmp_path):
+def test_a_full_disk_is_said_with_the_file_and_the_same_command_resumes(storage, tmp_path):
     trial = begin(storage)
 
     @event.listens_for(storage._storage.engine, "connect")

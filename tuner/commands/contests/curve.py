@@ -52,7 +52,7 @@ def curve(
     preset: str | None = None,
     progress: Progress | None = None,
 ) -> Curve:
-    """Measure goodput, failures and p99 over the number of connections, go on with it, or read it.
+    """Measure goodput, failures and p99 over the number of connections, resume it, or read it.
 
     Its trials are kept in a storage of their own beside the study's, from which no search learns.
 

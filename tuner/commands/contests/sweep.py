@@ -41,7 +41,7 @@ def sweep(  # noqa: PLR0913 - given by name, and most are left out
     preset: str | None = None,
     progress: Progress | None = None,
 ) -> Sweep:
-    """Measure the response curve of one parameter, go on with an interrupted one, or read a finished one.
+    """Measure the response curve of one parameter, resume an interrupted one, or read a finished one.
 
     Its trials are kept in a storage of their own beside the study's, from which no search learns.
 

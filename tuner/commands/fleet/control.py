@@ -93,7 +93,7 @@ class Lane:
                     begun = 1
                 said = str(error).removeprefix(f"{self.host}: ")
                 if begun >= MOST_BEGUN:
-                    raise TargetError(f"{self.host}: {said} The same command goes on.") from error
+                    raise TargetError(f"{self.host}: {said} Run the same command again to resume.") from error
                 wait_s = min(MOST_AGAIN_S, AGAIN_S * 2 ** (begun - 1))
                 if not team.is_over.is_set():
                     telling.note(f"{said} It is tried again in {wait_s:.0f} s")

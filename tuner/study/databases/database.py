@@ -43,7 +43,7 @@ def _is_foreign(cause: BaseException) -> bool:
 def _remedy(cause: BaseException) -> str:
     said = str(cause).lower()
     if "full" in said or "no space" in said:
-        return "Free some space on that disk; the same command goes on where it stopped."
+        return "Free some space on that disk, then run the same command again to resume."
     if _is_foreign(cause):
         return "Move that file away if it is not this study's."
     return "Check the path and its permissions."

@@ -175,7 +175,7 @@ def test_what_was_found_is_read_again_from_the_storage_and_not_measured_again(se
 
 
 @pytest.mark.parametrize("cut", range(0, 24, 3))
-def test_a_check_that_was_cut_off_goes_on_and_keeps_its_whole_pairs(settings, cut):
+def test_a_check_that_was_cut_off_resumes_and_keeps_its_whole_pairs(settings, cut):
     host = SimulatedHost(worth_in=loses_with_many)
     storage = open_in_memory(host.clock)
     campaign = make_campaign(settings, host, storage, plan=PLAN)

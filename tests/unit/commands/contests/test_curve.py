@@ -165,7 +165,7 @@ def test_the_default_alone_is_measured_until_there_is_a_winner(settings, host):
     assert both.names == ("default", "winner")
 
 
-def test_an_interrupted_curve_goes_on_and_a_finished_one_is_read(settings, host, started):
+def test_an_interrupted_curve_resumes_and_a_finished_one_is_read(settings, host, started):
     host.cut_at = 20
     with pytest.raises(KeyboardInterrupt):
         module.curve(settings, connections=[100, 1000])

@@ -105,7 +105,7 @@ def test_the_study_itself_learns_nothing_of_a_sweep(settings, host):
     assert len(list((settings.folder / SWEEPS).glob("*.db"))) == 1
 
 
-def test_an_interrupted_sweep_goes_on_with_a_block_of_its_own(settings, host, started):
+def test_an_interrupted_sweep_resumes_with_a_block_of_its_own(settings, host, started):
     host.cut_at = 41
     with pytest.raises(KeyboardInterrupt):
         module.sweep(settings, NAME, values=[500, 1000, 2000])

@@ -208,7 +208,7 @@ def test_a_preset_that_does_not_fit_the_host_is_left_out_with_the_reason(write):
     assert note == f"slow nothing is left out: {reason}"
 
 
-def test_an_interrupted_contest_goes_on_and_a_finished_one_is_read(write, host, started):
+def test_an_interrupted_contest_resumes_and_a_finished_one_is_read(write, host, started):
     studies = [write("slow", more=STEPS), write("quick")]
     calls = iter(range(1000))
 

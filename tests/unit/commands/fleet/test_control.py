@@ -107,7 +107,7 @@ def test_a_host_that_boots_for_five_minutes_is_not_given_up(team, settings):
 def test_a_host_that_gives_nothing_is_given_up_with_its_name(team, settings):
     lane = lanes_of(team, settings, failing(*[HostLost("It is gone.")] * MOST_BEGUN))[0]
 
-    with pytest.raises(TargetError, match=r"^ssh://web1: It is gone\. The same command goes on\.$"):
+    with pytest.raises(TargetError, match=r"^ssh://web1: It is gone\. Run the same command again to resume\.$"):
         lane.drive()
 
 
@@ -158,7 +158,7 @@ def test_what_is_wrong_with_the_study_or_not_put_back_ends_it_on_all_hosts(team,
     assert not team.storage.known.running
 
 
-def test_a_pool_goes_on_without_a_host_that_is_given_up(team, settings):
+def test_a_pool_continues_without_a_host_that_is_given_up(team, settings):
     lanes = lanes_of(team, settings, failing(*[Unreachable("It is gone.")] * MOST_BEGUN))
     team.storage.remember(HOSTS, replace(settings.hosts, names=NAMES[1:]))
 
