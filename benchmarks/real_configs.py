@@ -158,13 +158,13 @@ class _Steps:
         differing = {
             name: (value, found.get(name)) for name, value in self.asked.items() if found.get(name) != value
         }
-        _require(not differing, f"asked, in force: {differing}")
+        _require(not differing, f"asked, active: {differing}")
         self.name = "undo"
         for path, original in originals.items():
             self._sandbox.write(backing(self._sandbox, path), original)
         _require(self._digest() == digest, "the files are not as before")
         again = self._adapter.find(self._sandbox)
-        _require(again.facts.current == before.facts.current, "other values are in force than before")
+        _require(again.facts.current == before.facts.current, "other values are active than before")
 
     def _choose(self, before: Installation) -> Files:
         """Return the files with other values of the first settings that can be changed."""

@@ -8,7 +8,7 @@ TunerError
 ├── TrialFailed         the run goes on; class and reason are stored
 │   ├── ConfigRejected  the server's own check refused the configuration
 │   ├── NotReady        it was started and did not answer in time
-│   ├── NotEffective    what is in force is not what was asked
+│   ├── NotEffective    what is active is not what was asked
 │   ├── Crashed         it ended by itself
 │   ├── Stalled         it stopped answering under load
 │   └── LoadFailed      the load generator failed or printed what cannot be read
@@ -66,7 +66,7 @@ class NotReady(TrialFailed):
 
 
 class NotEffective(TrialFailed):
-    """What is in force differs from what was asked."""
+    """What is active differs from what was asked."""
 
     kind = "not effective"
 

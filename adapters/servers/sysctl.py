@@ -74,7 +74,7 @@ class Sysctl:
         return Facts(version=_parse_version(_text(release)), current=_read_listing(listed, host), port=None)
 
     def find(self, host: Host) -> Installation:
-        """Read what is in force on the machine itself, as far as it can be changed.
+        """Read what is active on the machine itself, as far as it can be changed.
 
         A container may see all keys and change none: what is not in `facts.current` is left alone.
         """

@@ -87,7 +87,7 @@ KERNEL: Mapping[str, Scalar] = {
     "net.ipv4.tcp_wmem[1]": 16384,
     "net.ipv4.tcp_wmem[2]": 4194304,
 }
-"""What Linux 6.18 has in force in a new network namespace with 8 GiB."""
+"""What Linux 6.18 has active in a new network namespace with 8 GiB."""
 FACTS = SpaceFacts(
     names={
         "cores": 2, "memory_mib": 7900, "connections": CONNECTIONS, "open_files_max": 1048576,

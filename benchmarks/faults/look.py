@@ -37,7 +37,7 @@ def see(host: TestHost, server: ServerOnHost) -> str:
     started_s = [start_of(pid) for pid in host.processes(server.program.name[:COMM_CHARACTERS])]
     written_s = max(((host.root / path).stat().st_ctime for path in server.rewritten), default=0.0)
     is_in_force = bool(started_s) and written_s < min(started_s) + TICK_S
-    return f"{look_at(host, server.page)}in force: {'what' if is_in_force else 'not what'} its files say\n"
+    return f"{look_at(host, server.page)}active: {'what' if is_in_force else 'not what'} its files say\n"
 
 
 def start_of(pid: int) -> float:

@@ -47,7 +47,7 @@ def judge_edits(
         troubles.append(f"`tuner restore --accept --yes` ended with {restored}:\n{said}\n{accepted}")
     _require_edits(run, "after `tuner restore --accept`", troubles)
     # A file that was edited after the last trial is no news to anybody.
-    left = [path for path in _left(run, before) if path not in {*run.edited, "in force"}]
+    left = [path for path in _left(run, before) if path not in {*run.edited, "active"}]
     if left:
         troubles.append(f"not back besides the edit: {left}")
     _merge(run)
@@ -89,7 +89,7 @@ def _left(run: Run, before: str) -> list[str]:
 
 
 def _require_named(left: list[str], said: str, troubles: list[str]) -> None:
-    unnamed = [path for path in left if path not in {"page", "in force"} and path not in said]
+    unnamed = [path for path in left if path not in {"page", "active"} and path not in said]
     if unnamed:
         troubles.append(f"not back and not named: {unnamed}")
 

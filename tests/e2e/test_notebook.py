@@ -139,7 +139,7 @@ def test_an_export_is_undone_byte_for_byte(tmp_path: Path) -> None:
     notebook = execute(find_path("export_and_undo"), tmp_path)
 
     printed = printed_by(notebook)
-    assert re.search(r"^in force: shipped: ", printed, re.MULTILINE)
+    assert re.search(r"^active: shipped: ", printed, re.MULTILINE)
     # Which settings win is the measurement's to say.
     assert re.search(r"^\+\t\w+ [^;]+;$", printed, re.MULTILINE)
     assert "changed: nginx.conf\n" in printed

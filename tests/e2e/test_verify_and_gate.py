@@ -40,9 +40,9 @@ def test_a_winner_that_runs_as_it_was_found_is_in_force(tuner: CommandLine, stud
     assert "could be read back, in a fresh sandbox." in " ".join(shown.stdout.split())
     assert max(map(len, shown.stdout.splitlines())) <= 80
     assert "Machine and versions are those of the study." in shown.stdout
-    assert told["verdict"] == "in force"
+    assert told["verdict"] == "active"
     states = {each["name"]: (each["found"], each["state"]) for each in told["settings"]}
-    assert states["net.core.somaxconn"] == (5000, "in force")
+    assert states["net.core.somaxconn"] == (5000, "active")
     assert told["changed"] == []
     assert told["measured"] is None
     assert sysctls() == before

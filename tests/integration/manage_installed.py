@@ -42,7 +42,7 @@ def manage(name: str, config: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
 
 
 def start(server: Any, installation: Installation, config: Mapping[str, Any]) -> dict[str, Any]:
-    """Start it and read back what is in force."""
+    """Start it and read back what is active."""
     assert installation.service is not None
     run(installation.service.start)
     wait_until(lambda: answers(installation))

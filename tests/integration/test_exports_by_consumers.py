@@ -91,7 +91,7 @@ def ask_tuned(host: TestHost, method: str, *argv: str) -> object:
 
 
 def wait_for_profile(host: TestHost) -> None:
-    """Wait until the profile of the daemon is in force, as it says itself; asking changes nothing."""
+    """Wait until the profile of the daemon is active, as it says itself; asking changes nothing."""
     for _ in range(50):
         if ask_tuned(host, "verify_profile"):
             return

@@ -1,4 +1,4 @@
-"""Installed services with other settings: what is in force, read back from the real programs."""
+"""Installed services with other settings: what is active, read back from the real programs."""
 
 from pathlib import Path, PurePosixPath
 

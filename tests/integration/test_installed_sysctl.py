@@ -1,4 +1,4 @@
-"""Kernel settings of a machine: what is in force and can be changed. A sandbox stands for the machine."""
+"""Kernel settings of a machine: what is active and can be changed. A sandbox stands for the machine."""
 
 from collections.abc import Iterator
 from pathlib import PurePosixPath

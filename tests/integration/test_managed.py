@@ -172,7 +172,7 @@ def test_a_setting_that_somebody_else_changes_is_noticed_and_stays(web: TestHost
             web.run(["sh", "-c", "echo 6000 > /proc/sys/net/core/somaxconn"])
             deployment.host.look()
             assert deployment.no_longer_effective() == (
-                "sysctl: net.core.somaxconn: 5000 was asked, 6000 is in force",
+                "sysctl: net.core.somaxconn: 5000 was asked, 6000 is active",
             )
 
     with pytest.raises(RestoreFailed, match="somebody else has set it to '6000'"):

@@ -105,7 +105,7 @@ def test_what_is_in_force_is_compared_with_what_was_asked(own):
     other = own('read_back: [echo, \'{"workers": 2, "fast": false}\']')
 
     with (
-        pytest.raises(NotEffective, match="workers: 3 was asked, 2 is in force"),
+        pytest.raises(NotEffective, match="workers: 3 was asked, 2 is active"),
         other.deploy(PLAIN),
     ):
         pass

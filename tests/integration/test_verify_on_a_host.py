@@ -82,13 +82,13 @@ def test_what_was_applied_is_looked_for_and_what_drifted_is_named(reading: Readi
     drifted = verify(reading)
 
     assert (before.verdict, name_drifted(before) >= WINNER.keys()) == ("drifted", True)
-    assert unconfirmed.verdict == "in force"
+    assert unconfirmed.verdict == "active"
     assert any("(apply)" in each for each in unconfirmed.remarks), "nobody has confirmed it"
-    assert looked.verdict == "in force"
+    assert looked.verdict == "active"
     assert {each.name: each.found for each in looked.settings}.items() >= WINNER.items()
     assert (looked.remarks, looked.changed) == ((), ())
     assert after == in_force, "it only looks"
-    assert unlasting.verdict == "in force"
+    assert unlasting.verdict == "active"
     (remark,) = unlasting.remarks
     assert "net.core.somaxconn = 5000 is in no line of /etc/sysctl.d/99-tuner.conf" in remark
     assert drifted.verdict == "drifted"

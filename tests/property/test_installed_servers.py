@@ -74,7 +74,7 @@ def test_apache_takes_any_configuration_without_a_warning_and_reads_back_as_it(
 ):
     space, config = draw("apache-event", "apache", apache, data)
 
-    # Sites set CustomLog, so that no drop-in changes it. The recipe of 2012 holds less than what is in force.
+    # Sites set CustomLog, so that no drop-in changes it. The recipe of 2012 holds less than what is active.
     left_out = {name for name, why in space.left_out.items() if "private instances" not in why}
     assert left_out == {"CustomLog", "KeepsBackend", "preset hand-tuned-2012"}
     require_taken(Apache(), config, *apache)

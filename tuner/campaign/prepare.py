@@ -168,7 +168,7 @@ def prepare(settings: Study) -> Setup:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found(Generic[T]):
-    """A study's target, and the space around what is in force there."""
+    """A study's target, and the space around what is active there."""
 
     target: T
     facts: Mapping[str, Facts]
@@ -218,7 +218,7 @@ def _make_sandbox_target(settings: Study, host: Host) -> Found[SandboxTarget]:
 def find_target(
     settings: Study, host: Host, load_hosts: Mapping[str, Host] | None = None
 ) -> Found[ManagedTarget]:
-    """Find the installed services of a host, and the space around what is in force there.
+    """Find the installed services of a host, and the space around what is active there.
 
     Args:
         settings: the study.

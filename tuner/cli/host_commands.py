@@ -79,7 +79,7 @@ def apply(  # noqa: PLR0913, PLR0917 - the command's options
         keep=f"tuner confirm{of_host}",
     )  # fmt: skip
     say(
-        f"{place}: the winner is in force and answers. Keep it with: tuner confirm{of_host}\n"
+        f"{place}: the winner is active and answers. Keep it with: tuner confirm{of_host}\n"
         f"Without that it is taken back in {confirm_within}. Later: tuner apply {study}{of_host} --undo"
     )
 

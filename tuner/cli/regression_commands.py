@@ -1,4 +1,4 @@
-"""The commands that ask later: is a winner still in force and worth it, is what is new no slower."""
+"""The commands that ask later: is a winner still active and worth it, is what is new no slower."""
 
 import os
 import re
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 LEAST_PAIRS = 2
 DEFAULT = "default"
 STEP_SUMMARY = "GITHUB_STEP_SUMMARY"
-CODES = {"in force": 0, "holds": 0, "no slower": 0, "cannot tell": CANNOT_TELL}
+CODES = {"active": 0, "holds": 0, "no slower": 0, "cannot tell": CANNOT_TELL}
 """Verdict → exit code; all others are bad news."""
 
 
@@ -53,7 +53,7 @@ def verify(  # noqa: PLR0913, PLR0917 - the command's options
     as_json: AsJson = False,
     yes: Agreed = False,
 ) -> None:
-    """Read back whether the winner is still in force, what has changed since, and whether its gain holds."""
+    """Read back whether the winner is still active, what has changed since, and whether its gain holds."""
     refuse_below("--pairs", pairs, LEAST_PAIRS)
     if not measure and (pairs is not None or preset is not None):
         raise UsageError("--pairs, --preset: nothing is measured. Add --measure, or leave them out.")

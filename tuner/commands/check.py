@@ -101,7 +101,7 @@ class Findings:
             for name, reason in self.setup.space.inert_but_tuned.items()
         )
         unproven = (
-            f"servers: {name} has no read_back: nothing proves that what is asked is in force"
+            f"servers: {name} has no read_back: nothing proves that what is asked is active"
             for name, options in self.setup.settings.options.items()
             if "read_back" not in options.commands
         )

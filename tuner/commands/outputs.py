@@ -184,7 +184,7 @@ def _remember(reading: Reading, differences: Differences) -> None:
     """Keep what the winner makes of the files, for exports when the target is gone.
 
     Nothing is kept of files that not everybody may read: whoever reads the storage would read them.
-    What is known of this winner already stays: later the host may have it in force.
+    What is known of this winner already stays: later the host may have it active.
     """
     storage, winner = open_begun(reading.settings), reading.summary.winner
     if storage is None or winner is None or _private(differences):

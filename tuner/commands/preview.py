@@ -117,7 +117,7 @@ def _range(space: Space, name: str, default: Config, point: Point) -> TunedRange
     else:
         values = "one of " + ", ".join(space.show(name, choice) for choice in parameter.choices)
     return TunedRange(
-        name=name, present="not in force" if present is None else space.show(name, present), values=values,
+        name=name, present="not active" if present is None else space.show(name, present), values=values,
         needs=space.apply_of(name), risk=parameter.risk,
     )  # fmt: skip
 

@@ -15,7 +15,7 @@ from tuner.ports import Config, CpuSet, Lookable
 
 @dataclass(frozen=True, kw_only=True)
 class Deployment(ABC):
-    """A configuration that runs, answers, and is in force."""
+    """A configuration that runs, answers, and is active."""
 
     host: Lookable
     """Where the servers run and the counters are read."""
@@ -40,7 +40,7 @@ class Deployment(ABC):
     other_loads: Mapping[str, ResolvedLoad] = field(default_factory=dict)
     """Load → what it asks for, of the others where there are several."""
     duration_s: float
-    """Time from the request to deploy until it was in force."""
+    """Time from the request to deploy until it was active."""
     load_name: str = ""
     """Of several loads."""
     relearned: dict[str, ResolvedLoad] = field(default_factory=dict, compare=False, repr=False)
@@ -98,6 +98,6 @@ class Target(Protocol):
         """Run one configuration; leaving it ends the deployment.
 
         Raises:
-            TrialFailed: the configuration was refused, crashed, does not answer, or is not in force.
+            TrialFailed: the configuration was refused, crashed, does not answer, or is not active.
             TargetError: the host cannot do it with any configuration.
         """

@@ -169,7 +169,7 @@ def _find_fronts(host: Host, requests: Sequence[SentRequest]) -> Iterator[Instal
 
 
 def leave_out_bounded(host: Host, servers: Sequence[DiscoveredServer]) -> tuple[DiscoveredServer, ...]:
-    """Return the servers without those settings of which less is in force than their files say.
+    """Return the servers without those settings of which less is active than their files say.
 
     A file's value that the kernel never granted cannot be told from one that a trial did not get.
     """

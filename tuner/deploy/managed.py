@@ -50,7 +50,7 @@ NOWHERE = Site(directory=PurePosixPath("/"), document_root=PurePosixPath("/"))
 
 @dataclass(frozen=True, kw_only=True)
 class ManagedDeployment(Deployment):
-    """A configuration in force on installed services."""
+    """An active configuration on installed services."""
 
     target: "ManagedTarget"
     host: FileCache
@@ -76,7 +76,7 @@ class ManagedTarget:
     split: Callable[[Config, str], Config]
     """Picks one server's part of a configuration, by the server's name."""
     original: Config
-    """What is in force before anything is changed: this configuration changes no file."""
+    """What is active before anything is changed: this configuration changes no file."""
     apply_of: Callable[[str], str]
     """Returns what a changed parameter needs: live, reload or restart."""
     load: LearnedLoad
@@ -204,7 +204,7 @@ class ManagedTarget:
             ConfigRejected: a value cannot be written, or the server's own check or the kernel refused it.
             Crashed: a service does not start.
             NotReady: it answers otherwise than with the original configuration.
-            NotEffective: what is in force is not what was asked.
+            NotEffective: what is active is not what was asked.
             TargetError: the host cannot do it with any configuration, or has put itself back.
         """
         lease = self._lease
@@ -269,12 +269,12 @@ class ManagedTarget:
     def as_found(self) -> ManagedDeployment:
         """Return what runs now as a deployment.
 
-        Raises NotEffective when a server's files say something else than what is in force.
+        Raises NotEffective when a server's files say something else than what is active.
         """
         return self._observe(self.original, self._first_processes(), time.monotonic())
 
     def read_back(self, config: Config) -> Config:
-        """Return what is in force of these settings, as far as it can be read back; nothing is changed."""
+        """Return what is active of these settings, as far as it can be read back; nothing is changed."""
         pids = self._first_processes()
         return self.ask(self.servers, config, self._watch(pids).look(), pids)[0]
 
@@ -299,7 +299,7 @@ class ManagedTarget:
     def ask(
         self, servers: Sequence[DiscoveredServer], config: Config, look: FileReader, pids: Mapping[str, int]
     ) -> tuple[Config, tuple[str, ...]]:
-        """Return what is in force, and a sentence for each setting that is not as asked."""
+        """Return what is active, and a sentence for each setting that is not as asked."""
         found: dict[str, Scalar] = {}
         differing: list[str] = []
         for server in servers:
@@ -309,14 +309,14 @@ class ManagedTarget:
             )
             found |= read
             differing += [
-                f"{server.name}: {name}: {asked[name]} was asked, {value} is in force"
+                f"{server.name}: {name}: {asked[name]} was asked, {value} is active"
                 for name, value in read.items()
                 if name in asked and asked[name] != value
             ]
         return found, tuple(differing)
 
     def _asked_of(self, server: DiscoveredServer, config: Config) -> Config:
-        """Return one server's part of a configuration; of the original one, what is known to be in force."""
+        """Return one server's part of a configuration; of the original one, what is known to be active."""
         asked = self.split(config, server.name)
         known = server.installation.facts.current
         return {name: asked[name] for name in asked if name in known} if config == self.original else asked
@@ -365,7 +365,7 @@ class ManagedTarget:
         return FileCache(self.host, paths=values, trees=tuple(pids.values()), lasting=groups)
 
     def _await_effect(self, host: FileCache, config: Config, pids: Mapping[str, int]) -> Config:
-        """Read back what is in force, again for a moment while it is not what was asked."""
+        """Read back what is active, again for a moment while it is not what was asked."""
         deadline_s = time.monotonic() + SETTLE_S
         while True:
             found, differing = self.ask(self.servers, config, host.look(), pids)

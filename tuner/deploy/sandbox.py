@@ -94,16 +94,16 @@ class Instance:
         return replace(self, process=process)
 
     def read_back(self, sandbox: Sandbox) -> tuple[Config, list[str]]:
-        """Return what is in force, and a sentence for each value that is not as asked."""
+        """Return what is active, and a sentence for each value that is not as asked."""
         found = self.server.effective(sandbox, self.config, self.site, self.facts, self.process)
         return found, [
-            f"{name}: {self.config[name]} was asked, {value} is in force"
+            f"{name}: {self.config[name]} was asked, {value} is active"
             for name, value in found.items()
             if name in self.config and self.config[name] != value
         ]
 
     def require_effect(self, sandbox: Sandbox) -> Config:
-        """Return what is in force: what was asked, for a measurement belongs to what really ran."""
+        """Return what is active: what was asked, for a measurement belongs to what really ran."""
         found, differing = self.read_back(sandbox)
         if differing:
             raise NotEffective(f"{self.name}: {'; '.join(differing)}.")
@@ -139,7 +139,7 @@ class Instance:
 
 @dataclass(frozen=True, kw_only=True)
 class SandboxDeployment(Deployment):
-    """A configuration in force in a sandbox of its own."""
+    """An active configuration in a sandbox of its own."""
 
     sandbox: Sandbox
     instances: tuple[Instance, ...]
@@ -233,7 +233,7 @@ class SandboxTarget:
             ConfigRejected: a server's own check, or the kernel, refused a value.
             Crashed: a server ended by itself.
             NotReady: it does not listen, or answers otherwise than expected.
-            NotEffective: what is in force is not what was asked.
+            NotEffective: what is active is not what was asked.
             TargetError: the host cannot do it with any configuration.
         """
         began_s = time.monotonic()

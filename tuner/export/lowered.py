@@ -31,7 +31,7 @@ def find_lowered(space: Space, config: Config, installed: Config) -> Lowered:
     Args:
         space: of the study.
         config: what is to be written.
-        installed: the values in force, as far as they are known.
+        installed: the active values, as far as they are known.
     """
     bounds = {name for figure in space.rules.figures if figure.name != MEMORY for name in figure.value.names}
     parameters = {each.name for each in space.parameters}

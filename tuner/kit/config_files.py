@@ -84,7 +84,7 @@ def read_files(host: Host, main: PurePosixPath, *directories: PurePosixPath, pac
 
 
 def find_changes(config: Config, current: Mapping[str, Scalar]) -> dict[str, Scalar]:
-    """Return the part of a configuration that is not in force; 1 and true are not the same."""
+    """Return the part of a configuration that is not active; 1 and true are not the same."""
     return {
         name: value
         for name, value in config.items()

@@ -44,7 +44,7 @@ def parse_listening_sockets(listed: Completed) -> tuple[ListeningSocket, ...]:
 
 
 def read_listen_queues(host: Host, port: int) -> tuple[int, ...]:
-    """Read the accept-queue length in force for each socket that listens on the port."""
+    """Read the active accept-queue length for each socket that listens on the port."""
     return tuple(socket.queue for socket in read_listening_sockets(host, port))
 
 

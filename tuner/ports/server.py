@@ -50,7 +50,7 @@ class Facts:
     program: PurePosixPath = PurePosixPath()
     modules: frozenset[str] = frozenset()
     current: Mapping[str, Scalar] = field(default_factory=dict)
-    """Values in force before anything is changed, by parameter name (used by sysctl)."""
+    """Active values before anything is changed, by parameter name (used by sysctl)."""
     withheld: Mapping[str, str] = field(default_factory=dict)
     """Parameter → why it is left alone on this host, as one that could not be put back for sure."""
     bounded: frozenset[str] = frozenset()
@@ -160,7 +160,7 @@ class Installation:
     """An installed server as it is found on a host, before anything is changed."""
 
     facts: Facts
-    """With `current`: the values in force, by the names that the server's search space uses."""
+    """With `current`: the active values, by the names that the server's search space uses."""
     files: Files
     """Its configuration files that hold settings, as they are."""
     service: Service | None
@@ -244,7 +244,7 @@ class PrivateServer(Server, Protocol):
     def effective(
         self, host: Host, config: Config, site: Site, facts: Facts, process: Process | None
     ) -> Config:
-        """Read back what is really in force, for those parameters that can be read back."""
+        """Read back what is really active, for those parameters that can be read back."""
 
 
 @runtime_checkable
@@ -271,7 +271,7 @@ class InstalledServer(Server, Protocol):
     """A server that tuner can change where it is installed (mode: managed)."""
 
     def find(self, host: Host) -> Installation:
-        """Find the installed service: layout, version, modules, files, values in force, how it is started.
+        """Find the installed service: layout, version, modules, files, active values, how it is started.
 
         Raises TargetError saying what was looked for, where, and what to install or to correct.
         """
@@ -279,7 +279,7 @@ class InstalledServer(Server, Protocol):
     def rewrite(self, config: Config, installation: Installation) -> Files:
         """Return the files that make a configuration so, where they differ from what is installed. Pure.
 
-        A parameter whose value is the one in force (`facts.current`) changes nothing: the present
+        A parameter whose value is the active one (`facts.current`) changes nothing: the present
         configuration gives no file at all. Everything that is not changed stays byte for byte. One drop-in
         where the server allows it, otherwise the user's file with only the changed directives rewritten.
 
@@ -290,7 +290,7 @@ class InstalledServer(Server, Protocol):
     def in_force(
         self, host: Host, look: FileReader, config: Config, installation: Installation, pid: int
     ) -> Config:
-        """Read back what is really in force, for those parameters that can be read back.
+        """Read back what is really active, for those parameters that can be read back.
 
         Args:
             host: runs what has to be asked (ss, a status page).

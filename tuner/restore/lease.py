@@ -89,7 +89,7 @@ class Lease:
             purpose: `run`, or `apply`, which ends when it is confirmed.
             study: its name, for whoever finds the target taken.
             watchdog_s: seconds after which the target puts everything back by itself: without a heartbeat,
-                or once an apply is in force without `confirm`.
+                or once an apply is active without `confirm`.
         """
         self._host = host
         self._keeper = Keeper(host)
@@ -97,7 +97,7 @@ class Lease:
         self._purpose = purpose
         self._study = study
         self._confirm_within_s = watchdog_s
-        # Until an apply is in force, its controller has to live as that of a run.
+        # Until an apply is active, its controller has to live as that of a run.
         self._watchdog_s = watchdog_s if purpose == "run" else min(watchdog_s, requests.DEFAULT_WATCHDOG_S)
         self._session = secrets.token_hex(8)
         self._heartbeat: Heartbeat | None = None
@@ -158,7 +158,7 @@ class Lease:
         return tuple(f"{self._host.name}: {warning}" for warning in reply.get("warning", []))
 
     def await_confirmation(self) -> None:
-        """Let the target wait for `confirm`, and for no heartbeat: what was applied is in force.
+        """Let the target wait for `confirm`, and for no heartbeat: what was applied is active.
 
         Raises TargetError.
         """

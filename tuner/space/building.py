@@ -112,13 +112,13 @@ def _build(merged: Merged, facts: SpaceFacts, reader: Reader) -> Space:
 def _read_items(
     merged: Merged, reader: Reader, left_out: Mapping[str, str]
 ) -> tuple[list[Item], dict[str, str]]:
-    """Return what can be read, and those whose value in force is asked for and not known."""
+    """Return what can be read, and those whose active value is asked for and not known."""
     items: list[Item] = []
     unknown: dict[str, str] = {}
     for draft in merged.parameters.values():
         parameter = reader.parameter(draft, _pinned(merged, draft), merged.held.get(draft.name))
         if parameter is None:
-            unknown[draft.name] = left_out.get(draft.name, "its value in force is not known")
+            unknown[draft.name] = left_out.get(draft.name, "its active value is not known")
         else:
             own = read_hint(reader, parameter, draft)
             own = own if merged.hints else None
@@ -252,7 +252,7 @@ def _drop_dependents(
 ) -> tuple[Item, ...]:
     """Return what can be evaluated. What needs an unknown value joins `unknown`.
 
-    A parameter that is left out keeps its default for the eyes of expressions: that is what is in force.
+    A parameter that is left out keeps its default for the eyes of expressions: that is what is active.
     """
     missing = {identifier(name): name for name in unknown}
     usable = []
@@ -355,9 +355,9 @@ def _note_pinned(parameter: Parameter, settled: Scope) -> None:
 
 
 def _admit_current(rules: Rules, names: Container[str]) -> Rules:
-    """Return the rules with a special value `current` where a value in force is outside moving bounds.
+    """Return the rules with a special value `current` where an active value is outside moving bounds.
 
-    Fixed bounds have been stretched already; what is in force must be possible in any case.
+    Fixed bounds have been stretched already; what is active must be possible in any case.
     """
     outside: dict[str, Scalar] = {}
 

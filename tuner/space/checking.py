@@ -43,7 +43,7 @@ def _check_default(space: Space, merged: Merged) -> None:
 
 
 def _check_constraints_at_default(space: Space, merged: Merged) -> None:
-    """Refuse a space whose default breaks its own rules, unless the host's values in force or `set:` do."""
+    """Refuse a space whose default breaks its own rules, unless the host's active values or `set:` do."""
     scope = space.rules.scope(space.default())
     by_host = {
         identifier(draft.name)

@@ -23,7 +23,7 @@ MOST_ODDS = 20
 NOT_ALLOWED = "`allow:` does not name"
 """Part of the reason why a parameter is pinned that a study has to allow."""
 CURRENT = "current"
-"""Default that means: what is in force on the host."""
+"""Default that means: what is active on the host."""
 SPECIAL_SUFFIX = ":special"
 NUMBER = "number"
 """Choice of a special dimension that means: the value is within the range."""
@@ -39,7 +39,7 @@ class SpaceFacts:
     versions: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     """Server → version; a server that is not here counts as the newest."""
     current: Mapping[str, Scalar] = field(default_factory=dict)
-    """Values in force before anything is changed, by parameter name."""
+    """Active values before anything is changed, by parameter name."""
     withheld: Mapping[str, str] = field(default_factory=dict)
     """Parameter → why its server leaves it alone on this host."""
     exists: Callable[[str], bool] = lambda _path: True
@@ -49,8 +49,8 @@ class SpaceFacts:
     loopback: bool = True
     """Whether the load comes over the loopback device."""
     installed: bool = False
-    """Whether an installed service is tuned: then what is in force is the default of every parameter, and one
-    whose value in force is not known is left alone."""
+    """Whether an installed service is tuned: then what is active is the default of every parameter, and one
+    whose active value is not known is left alone."""
     load: Mapping[str, Scalar] = field(default_factory=dict)
     """Facts of the load for `acts_when`, of those that LOAD_FACTS names; what is not known is not there, and
     what hangs on it is taken to act."""
@@ -155,7 +155,7 @@ class Parameter(_Setting):
     """Label → stored value, apart from the range."""
     choices: tuple[Scalar, ...] = ()
     apply: Apply = "restart"
-    """What a change needs to be in force."""
+    """What a change needs to be active."""
     risk: Risk = "safe"
     """What a study has to allow before it is tuned."""
     pinned: str = ""

@@ -98,7 +98,7 @@ class Reader:
         return accept_at(parameter, result, place, f"`{value}`: ")
 
     def parameter(self, draft: Draft, pinned: str, held: tuple[Scalar, Place] | None) -> Parameter | None:
-        """Return the parameter; None when its value in force is asked for and not known."""
+        """Return the parameter; None when its active value is asked for and not known."""
         for key, remedy in (
             ("kind", "Add `kind: int`, float, categorical or bool"),
             ("default", "Add `default:`, what holds when nobody tunes"),
@@ -274,7 +274,7 @@ def _read_choices(draft: Draft, kind: str) -> tuple[Scalar, ...]:
 
 
 def _with_current(parameter: Parameter, current: Scalar | None) -> Parameter | None:
-    """Return the parameter with what is in force as default; the range makes room for it.
+    """Return the parameter with what is active as default; the range makes room for it.
 
     A value off the grid, or outside a range that cannot be stretched, becomes the special value `current`.
     """

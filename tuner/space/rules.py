@@ -47,7 +47,7 @@ class Rules:
     order: tuple[Item, ...]
     """Each after what it depends on."""
     hidden: frozenset[str]
-    """Parameters that are left out here; expressions see their default, which is in force."""
+    """Parameters that are left out here; expressions see their default, which is active."""
     ranks: Mapping[str, int]
     """Name → place in the configuration."""
     constraints: tuple[ParameterConstraint, ...]
@@ -120,7 +120,7 @@ def breaks(constraint: ParameterConstraint, scope: Scope) -> str:
 def watch(item: Item, value: Scalar) -> object:
     """Return the value in a form that refuses misuse in expressions.
 
-    What is in force on the host is a quantity also where it is outside the range, and so special.
+    What is active on the host is a quantity also where it is outside the range, and so special.
     """
     if isinstance(item, Parameter) and item.is_numeric:
         label = find_special(item.special, value)
@@ -219,7 +219,7 @@ def guard_by(default: Capacity, facts: Mapping[str, Scalar]) -> Guard:
     """Return the guard that asks for the default's capacity.
 
     Memory is bounded by the machine's. Where the default alone may take more than that, it is the bound:
-    a server that is in force must stay possible.
+    a server that is active must stay possible.
     """
     memory_mib = facts.get(MEMORY)
     most = max(float(memory_mib), _memory(default)) if isinstance(memory_mib, int | float) else None

@@ -60,7 +60,7 @@ def name_own_settings(space: Space, current: Mapping[str, Scalar]) -> tuple[str,
 
     Args:
         space: the space of the study, on this host.
-        current: values in force on the host, by name; one of those is nothing that the author chose.
+        current: active values on the host, by name; one of those is nothing that the author chose.
     """
     known = _known_texts()
     found: list[str] = []

@@ -113,7 +113,7 @@ def await_pid(machine: Host, service: Service) -> int:
 def await_effect(
     server: InstalledServer, installation: Installation, machine: Host, config: Config, pid: int
 ) -> Config:
-    """Read back what is in force, again for a moment while it is not what was asked."""
+    """Read back what is active, again for a moment while it is not what was asked."""
     deadline_s = time.monotonic() + SETTLE_S
     while True:
         found = server.in_force(machine, machine, config, installation, pid)
@@ -155,7 +155,7 @@ def spaces_of(name: str, facts: Facts, *, is_installed: bool = False) -> list[Sp
 
 
 def defaults_of(name: str, installation: Installation) -> list[Config]:
-    """Return what is in force, as every space of this server has it."""
+    """Return what is active, as every space of this server has it."""
     known = installation.facts.current
     spaces = spaces_of(name, installation.facts, is_installed=True)
     defaults = [space.for_server(space.default(), name) for space in spaces]

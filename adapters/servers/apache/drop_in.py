@@ -41,7 +41,7 @@ def find_place(tree: Tree) -> PurePosixPath:
 
 
 def write_drop_in(config: Config, tree: Tree, facts: Facts) -> Files:
-    """Give the drop-in, or nothing when the configuration is what is in force.
+    """Give the drop-in, or nothing when the configuration is what is active.
 
     Raises:
         ConfigRejected: a value that is none of its directive's, or one that the MPM would change.
@@ -93,7 +93,7 @@ def _kept_lines(installed: bytes | None, lines: Mapping[str, str]) -> str:
 def _refuse_unknown(name: str, settings: Settings) -> None:
     if name in settings.values:
         return
-    reason = find_withheld(settings).get(name, "its value in force is not known, because no line gives it")
+    reason = find_withheld(settings).get(name, "its active value is not known, because no line gives it")
     raise ConfigRejected(f"apache: {name[:80]!r} cannot be changed on this host: {reason}. {REMEDY}")
 
 

@@ -81,7 +81,7 @@ def list_sites(directives: Sequence[Directive], port: int | None) -> tuple[str, 
 
 
 def find_apache(host: Host, package: str, mpm: str) -> Installation:
-    """Find the service, its files and what is in force.
+    """Find the service, its files and what is active.
 
     Raises TargetError when it cannot be tuned, or when another MPM than this one is loaded.
     """

@@ -52,7 +52,7 @@ class Settings:
     written: Mapping[str, str]
     """File and line of those that are written."""
     elsewhere: Mapping[str, str]
-    """File and line of those that have another value in a part of the server: no one value is in force."""
+    """File and line of those that have another value in a part of the server: no one value is active."""
 
 
 def read_settings(directives: Iterable[Directive], facts: Facts) -> Settings:

@@ -1,4 +1,4 @@
-"""Read back what a running Caddy has in force: its configuration, and the environment that it began with.
+"""Read back what a running Caddy has active: its configuration, and the environment that it began with.
 
 https://caddyserver.com/docs/api#get-configpath. Go's runtime reads its variables once, before Caddy begins.
 """

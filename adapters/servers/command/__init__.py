@@ -92,7 +92,7 @@ _NO_TEMPLATES: Mapping[str, str] = MappingProxyType({})
 
 
 def read_values(printed: str, config: Config) -> dict[str, Scalar]:
-    """Return the value in force of each setting of a configuration, in the kind in which it was asked.
+    """Return the active value of each setting of a configuration, in the kind in which it was asked.
 
     Raises NotEffective when nothing is said of a setting: then it is not known what was measured.
     """
@@ -159,7 +159,7 @@ class Command:
             check: command that must accept the files, and exits with 0.
             start: command that serves in the foreground.
             stop: command that asks it to end.
-            read_back: command that prints what is in force.
+            read_back: command that prints what is active.
 
         Raises UsageError for a template that is none.
         """

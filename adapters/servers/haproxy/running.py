@@ -1,4 +1,4 @@
-"""Read back what a running HAProxy has in force: from its stats socket, and the sockets it listens on.
+"""Read back what a running HAProxy has active: from its stats socket, and the sockets it listens on.
 
 management.txt, 9.3. What the socket does not tell (sizes of socket buffers, reuse of connections, options)
 is vouched for by `haproxy -c` alone.
@@ -53,7 +53,7 @@ def _read_shards(host: Host, port: int, *, threads: int) -> dict[str, Scalar]:
 
 
 def _is_said(name: str, asked: Scalar) -> bool:
-    """Return whether a value says what has to be in force; others leave it to the program."""
+    """Return whether a value says what has to be active; others leave it to the program."""
     return asked != "auto" and (name, asked) not in {("frontend.maxconn", 0), ("maxpipes", 0)}
 
 

@@ -141,7 +141,7 @@ class Layout:
         return f"{directive.path}:{line_of(text, directive.begin)}"
 
     def read(self, facts: Facts) -> tuple[dict[str, Scalar], dict[str, str]]:
-        """Return what is in force and can be changed, and for the rest why it is left alone."""
+        """Return what is active and can be changed, and for the rest why it is left alone."""
         current: dict[str, Scalar] = {}
         withheld: dict[str, str] = {}
         for setting in SETTINGS:

@@ -34,7 +34,7 @@ def rewrite_files(config: Config, installation: Installation) -> Files:
 
 
 def _check_missing(name: str, layout: Layout, installation: Installation) -> None:
-    """Refuse a parameter without a value in force, unless its directive can be added."""
+    """Refuse a parameter without an active value, unless its directive can be added."""
     if name not in PARAMETERS:
         unknown = f"nginx: {name[:80]!r} is no setting that is changed in an installed nginx."
         raise ConfigRejected(f"{unknown} Take it out of the space.")

@@ -16,7 +16,7 @@ _ALLOWED_POOL = re.compile(r"[\w.-]+")
 
 
 def write_drop_in(config: Config, installation: Installation) -> Files:
-    """Give the drop-in, or nothing when the configuration is what is in force.
+    """Give the drop-in, or nothing when the configuration is what is active.
 
     Raises:
         ConfigRejected: a value that is none of its setting's.

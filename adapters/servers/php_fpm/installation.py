@@ -40,7 +40,7 @@ _MAIN_FILE = re.compile(r"NOTICE: configuration file (.+) test is successful")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dump:
-    """What `-tt` printed: every value in force, by section."""
+    """What `-tt` printed: every active value, by section."""
 
     main: PurePosixPath
     prefix: PurePosixPath
@@ -53,7 +53,7 @@ class Dump:
 
 
 def find_php_fpm(host: Host, package: str, addresses: Sequence[str] = ()) -> Installation:
-    """Find the service, its files and what is in force of one pool.
+    """Find the service, its files and what is active of one pool.
 
     The pool is the one that listens at one of the addresses, of any installed version. Without addresses it
     is the one called www, or the only one, of the newest version.

@@ -73,7 +73,7 @@ class Sequences(RuleBasedStateMachine):
             self.require(
                 "APPLY",
                 self._is_in_force(),
-                "said that the winner is in force, and it is not",
+                "said that the winner is active, and it is not",
                 ended,
             )
             self.require(
@@ -114,7 +114,7 @@ class Sequences(RuleBasedStateMachine):
             self.require("CONFIRM", not self._owns("apply"), "said that it stays, and the host waits", ended)
             written = self.world.tuned.written
             is_tuners = self.world.scan().get(written) != self.world.truth.get(written)
-            self.require("CONFIRM", not is_tuners or self._is_in_force(), "keeps what is not in force", ended)
+            self.require("CONFIRM", not is_tuners or self._is_in_force(), "keeps what is not active", ended)
         self.require("CONFIRM", verdict.fingerprint(self.world) == before, "changed files", ended)
 
     @rule(controller=CONTROLLERS, alias=ALIASES, hit=HITS, accept=st.booleans())
@@ -136,7 +136,7 @@ class Sequences(RuleBasedStateMachine):
             self.require(
                 "UNDO",
                 not is_put_back or self._is_in_force(),
-                "put back what is not in force",
+                "put back what is not active",
                 ended,
             )
             # Of an apply that was killed before it changed anything, its watchdog knows for a while.
@@ -164,7 +164,7 @@ class Sequences(RuleBasedStateMachine):
             self.require(
                 "RESTORE",
                 not is_put_back or self._is_in_force(),
-                "put back what is not in force",
+                "put back what is not active",
                 ended,
             )
             self.require("RESTORE", not owns, "said that all is back, and the host says otherwise", ended)

@@ -101,7 +101,7 @@ def test_what_goes_wrong_under_load_is_kept_with_its_class_and_reason(
         ({"refusal": "refused: backlog is too high"}, "rejected", "backlog is too high"),
         ({"never_listens": True}, "not ready", "listen"),
         ({"last_words": "no memory left"}, "crashed", "no memory left"),
-        ({"backlog": 9999, "net.core.somaxconn": 512}, "not effective", "512 is in force"),
+        ({"backlog": 9999, "net.core.somaxconn": 512}, "not effective", "512 is active"),
     ],
 )
 def test_what_goes_wrong_before_the_load_is_kept_with_its_class_and_reason(

@@ -418,7 +418,7 @@ def test_a_server_that_answers_503_is_not_ready_and_its_log_is_quoted():
 
 def test_a_value_that_did_not_take_is_not_effective_and_names_both():
     with (
-        pytest.raises(NotEffective, match=r"^page: backlog: 9999 was asked, 4096 is in force\.$"),
+        pytest.raises(NotEffective, match=r"^page: backlog: 9999 was asked, 4096 is active\.$"),
         plan().deploy({"backlog": 9999}),
     ):
         pass
@@ -433,7 +433,7 @@ def test_a_kernel_setting_that_did_not_take_stops_before_anything_is_started():
     site_plan.servers["kernel"] = Rounding()  # type: ignore[index]
 
     with (
-        pytest.raises(NotEffective, match=r"net\.core\.somaxconn: 512 was asked, 513 is in force"),
+        pytest.raises(NotEffective, match=r"net\.core\.somaxconn: 512 was asked, 513 is active"),
         site_plan.deploy({"net.core.somaxconn": 512}),
     ):
         pass

@@ -24,7 +24,7 @@ HOSTS = (
 
 
 def in_force(name: str) -> dict[str, object]:
-    """Invent what a kernel has in force: what is known above, else something within the range."""
+    """Invent what a kernel has active: what is known above, else something within the range."""
     found: dict[str, object] = {}
     for entry in describe_space(name):
         if entry["default"] == "current":

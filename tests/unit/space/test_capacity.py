@@ -1,4 +1,4 @@
-"""No candidate holds less at once than the default, or what is in force, unless the study allows it."""
+"""No candidate holds less at once than the default, or what is active, unless the study allows it."""
 
 from pathlib import Path
 from random import Random

@@ -1,4 +1,4 @@
-"""A space on a host: versions, paths, values in force, risks."""
+"""A space on a host: versions, paths, active values, risks."""
 
 import pytest
 
@@ -101,7 +101,7 @@ class TestValuesInForce:
         space = one(CURRENT, tmp_path, rest, current=current)
 
         assert space.left_out == {
-            "x": "its value in force is not known",
+            "x": "its active value is not known",
             "d": "it depends on x, which is left out",
             "e": "it depends on d, which is left out",
         }

@@ -1,4 +1,4 @@
-"""Reads what of a winner is in force: on a host where it was applied, or in a fresh sandbox."""
+"""Reads what of a winner is active: on a host where it was applied, or in a fresh sandbox."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -81,7 +81,7 @@ def _compare(
 ) -> AppliedSetting:
     found, drift = in_files if running is None else running, ""
     if found is not None and found != wanted:
-        drift = "another value is in force"
+        drift = "another value is active"
         if in_files == wanted:
             drift = f"the files have it, what runs does not: restart {server}"
     elif in_files is not None and in_files != wanted:
@@ -99,7 +99,7 @@ def _name_lost(wanted: Wanted, servers: Mapping[str, str]) -> Sequence[AppliedSe
 def try_out(
     target: Target, wanted: Wanted, servers: Mapping[str, str]
 ) -> tuple[tuple[AppliedSetting, ...], str]:
-    """Start the winner in a fresh sandbox; return what is in force there, and why it does not run."""
+    """Start the winner in a fresh sandbox; return what is active there, and why it does not run."""
     effective: Config = {}
     failure = ""
     try:

@@ -1,4 +1,4 @@
-"""Asks whether what a study found is still in force, and with `measure` whether it is worth what it was."""
+"""Asks whether what a study found is still active, and with `measure` whether it is worth what it was."""
 
 import math
 from collections.abc import Mapping
@@ -62,7 +62,7 @@ def verify(
     measure: Remeasuring | None = None,
     progress: Progress | None = None,
 ) -> Verification:
-    """Read back whether a winner is in force, compare the surroundings, and measure the gain anew.
+    """Read back whether a winner is active, compare the surroundings, and measure the gain anew.
 
     Args:
         reading: the study.
@@ -192,7 +192,7 @@ def _measure(
 ) -> Verification:
     """Measure the gain, unless what would be measured is not the winner."""
     if verification.failure or verification.drifted:
-        told = "the gain was not measured: what is in force is not the winner"
+        told = "the gain was not measured: what is active is not the winner"
         return replace(verification, remarks=(*verification.remarks, told))
     preset = measure.preset or reading.summary.preset
     with locked(reading.settings):

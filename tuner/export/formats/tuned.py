@@ -12,7 +12,7 @@ from tuner.report.summary import Summary
 NAME = "tuner"
 SCRIPT = """\
 #!/bin/sh
-# Called by TuneD: the profile is chosen, left, or asked whether it is still in force.
+# Called by TuneD: the profile is chosen, left, or asked whether it is still active.
 set -eu
 cd "$(dirname "$0")"
 case $1 in

@@ -109,7 +109,7 @@ class WindowFacts:
     """Windows in a row in which the generator failed or gave up, this one included, if it did."""
     baseline: BaselineFacts = HEALTHY
     not_effective: tuple[str, ...] = ()
-    """One sentence for each setting that is not, or no longer, in force as asked."""
+    """One sentence for each setting that is not, or no longer, active as asked."""
     is_page_replaced: bool = False
     """Whether the page was another one after the window than before it."""
     expected: str = "the page"

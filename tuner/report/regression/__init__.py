@@ -27,7 +27,7 @@ class AppliedSetting:
     found: Scalar | None
     """None where it cannot be read back."""
     drift: str = ""
-    """Why it is not in force as it should be; empty where it is."""
+    """Why it is not active as it should be; empty where it is."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +46,7 @@ class Measurement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verification:
-    """Whether what a study found is still in force, and still worth what it was."""
+    """Whether what a study found is still active, and still worth what it was."""
 
     study: str
     """Name of the study."""
@@ -69,15 +69,15 @@ class Verification:
 
     @property
     def drifted(self) -> tuple[AppliedSetting, ...]:
-        """Return the settings that are not in force as they should be."""
+        """Return the settings that are not active as they should be."""
         return tuple(each for each in self.settings if each.drift)
 
     @property
     def verdict(self) -> str:
-        """Return drifted, or what the pairs gave; without any, that it is in force."""
+        """Return drifted, or what the pairs gave; without any, that it is active."""
         if self.failure or self.drifted:
             return "drifted"
-        return self.measured.finding if self.measured is not None else "in force"
+        return self.measured.finding if self.measured is not None else "active"
 
     @property
     def headline(self) -> str:
@@ -101,7 +101,7 @@ class Verification:
         seen, count = sum(each.found is not None for each in self.settings), len(self.settings)
         if seen < count:
             return f"no setting drifted, {seen} of {count} could be read back,"
-        return "the one setting is in force" if count == 1 else f"all {count} settings are in force"
+        return "the one setting is active" if count == 1 else f"all {count} settings are active"
 
     @property
     def reason(self) -> str:

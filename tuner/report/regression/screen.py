@@ -15,7 +15,7 @@ from tuner.report.wording import NOTHING, capitalize, make_printable, say_gain, 
 from tuner.statistics.confirmation.paired_gain import Gain
 
 COLORS: Mapping[str, str] = {
-    "in force": "bold green", "holds": "bold green", "no slower": "bold green",
+    "active": "bold green", "holds": "bold green", "no slower": "bold green",
     "cannot tell": "bold yellow",
 }  # fmt: skip
 """Of the headline; everything else is bad news."""
@@ -23,7 +23,7 @@ BAD = "bold red"
 
 
 def verification_screen(found: Verification) -> Group:
-    """Return whether a winner is in force, each setting, what has changed around it, and its gain."""
+    """Return whether a winner is active, each setting, what has changed around it, and its gain."""
     parts: list[RenderableType] = [_say(f"{found.headline}.", COLORS.get(found.verdict, BAD))]
     parts += [_say(text) for text in (found.failure, found.reason) if text]
     parts += [Text(""), _settings(found)]
@@ -55,7 +55,7 @@ def say_state(found: Verification, setting: AppliedSetting) -> str:
         return "drifted"
     if found.failure:
         return "not running"
-    return "in force" if setting.found is not None else "not read back"
+    return "active" if setting.found is not None else "not read back"
 
 
 def show_value(found: Verification, name: str, value: Scalar | None) -> str:

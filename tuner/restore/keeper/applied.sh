@@ -1,6 +1,6 @@
 # What was applied: confirm it, say what it is, and take it back. Each apply has its own originals.
 
-ready() { # SESSION TICK_S TICKS RETRY_S: what was applied is in force, and may be confirmed until then
+ready() { # SESSION TICK_S TICKS RETRY_S: what was applied is active, and may be confirmed until then
     take_lock 30
     require_session "$1"
     require_number "$3"

@@ -147,7 +147,7 @@ is_handed_on() { # after read_entry: tuner changes neither mode nor owner, so so
     [ "$kind" = file ] && [ -f "$real" ] && [ "$(stat -c '%a %u %g' -- "$real")" != "$owner" ]
 }
 
-value_of() { # CONTENT, after read_entry: what the kernel takes for it; of choices it shows all, the one in force in brackets
+value_of() { # CONTENT, after read_entry: what the kernel takes for it; of choices it shows all, the active one in brackets
     case $real in
         /sys/*) sed 's/^.*\[\([^]]*\)\].*$/\1/' < "$1" ;;
         *) cat < "$1" ;;

@@ -11,7 +11,7 @@
 #   restore run|apply hand CONTROLLER        put everything back, by hand
 #   accept run|apply CONTROLLER              the same, and let go of what cannot be put back
 #   adopt run|apply SUM SESSION HEAD SIZE    take the controller's copy of what this machine has lost; on stdin
-#   ready apply SESSION TICK TICKS RETRY     what was applied is in force: wait for confirm, not for the controller
+#   ready apply SESSION TICK TICKS RETRY     what was applied is active: wait for confirm, not for the controller
 #   confirm apply, applied apply SUM         keep what was applied; say what was, and what changed since
 #   undo apply WHICH [accept]                take it back; accept: leave what somebody has changed since
 #   knows run|apply SESSION                  whether that session began here
@@ -33,7 +33,7 @@
 #   beat, ticking                            the heartbeat; how the watchdog counts
 #   services/NAME, urls                      what has to run and to answer as before
 #   reserve                                  room for restoring on a full disk
-#   ready, confirmed, ended, restarted       the apply is in force; was confirmed; why the session ended; services are done
+#   ready, confirmed, ended, restarted       the apply is active; was confirmed; why the session ended; services are done
 #   adopted                                  the session whose originals came back from the controller
 # Of all purposes:
 #   applied/NUMBER                           what was confirmed: its journal, services, urls and owner, each apply's own

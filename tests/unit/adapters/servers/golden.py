@@ -4,7 +4,7 @@ render   config, site, facts in the JSON; the files it must become as render-NAM
 check    check-NAME.txt is what `-t` printed; the JSON lists the refusals
 log      log-NAME.txt is a server's own log; the JSON lists the complaints
 detect   answers of the host, and the facts
-running  answers of the host while the server ran, the configuration asked, and what was in force
+running  answers of the host while the server ran, the configuration asked, and what was active
 
 `capture.py` makes them again from the programs on this machine.
 """

@@ -1,4 +1,4 @@
-"""A space that begins with what is in force has the installed service's configuration as its default."""
+"""A space that begins with what is active has the installed service's configuration as its default."""
 
 from pathlib import Path
 

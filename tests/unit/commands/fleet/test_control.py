@@ -107,7 +107,7 @@ def test_a_host_that_boots_for_five_minutes_is_not_given_up(team, settings):
 def test_a_host_that_gives_nothing_is_given_up_with_its_name(team, settings):
     lane = lanes_of(team, settings, failing(*[HostLost("It is gone.")] * MOST_BEGUN))[0]
 
-    with pytest.raises(TargetError, match=r"^ssh://web1: It is gone\. Run the same command again to resume\.$"):
+    with pytest.raises(TargetError, match=r"^ssh://web1: It is gone\. Run .* again to resume\.$"):
         lane.drive()
 
 

@@ -52,8 +52,8 @@ def look(running: Config, in_files: Config, **values: Any) -> Mapping[str, str]:
         ({}, {"worker_connections": 4000}, ""),
         ({"worker_connections": 4000}, {}, ""),
         ({}, {}, ""),
-        ({"worker_connections": 768}, {"worker_connections": 768}, "another value is in force"),
-        ({}, {"worker_connections": 768}, "another value is in force"),
+        ({"worker_connections": 768}, {"worker_connections": 768}, "another value is active"),
+        ({}, {"worker_connections": 768}, "another value is active"),
         (
             {"worker_connections": 768},
             {"worker_connections": 4000},

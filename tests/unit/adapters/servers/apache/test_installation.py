@@ -52,7 +52,7 @@ def current(layout: Layout) -> Config:
 
 
 def reading(text: str, *, version: str = "2.4.71") -> Config:
-    """Say what is in force with these lines added on Debian."""
+    """Say what is active with these lines added on Debian."""
     return current(replace(with_file(DEBIAN, SECURITY, text), version=version))
 
 

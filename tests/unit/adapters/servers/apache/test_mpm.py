@@ -18,7 +18,7 @@ SERVERS = {"prefork": ApachePrefork(), "worker": ApacheWorker()}
 
 
 def reading(mpm: str, text: str = "") -> Config:
-    """Say what is in force under an MPM with these lines added on Debian."""
+    """Say what is active under an MPM with these lines added on Debian."""
     return find(with_file(with_mpm(mpm), SECURITY, text), SERVERS[mpm]).facts.current
 
 
