@@ -54,4 +54,4 @@ def _spell(error: UnicodeError) -> tuple[str, int]:
     """Spell letters as ASCII has them; those of names become question marks."""
     if not isinstance(error, UnicodeEncodeError):
         raise error
-    return "".join(SPELLED.get(sign, "?") for sign in error.object[error.trial : error.end]), error.end
+    return "".join(SPELLED.get(sign, "?") for sign in error.object[error.start : error.end]), error.end
