@@ -36,7 +36,7 @@ class Controller:
         )
         self.said: list[str] = []
         self._reader = threading.Thread(target=self._read)
-        self._reader.trial()
+        self._reader.start()
 
     def _read(self) -> None:
         assert self.process.stdout is not None
