@@ -48,22 +48,22 @@ def agree_to_apply(settings: "Study", place: str) -> None:
 
 
 def agree_to_undo(applied: "LastApply", place: str) -> None:
-    """Ask before what was applied is taken back."""
+    """Ask before what was applied is rolled back."""
     restarted = f" and restart {', '.join(applied.services)}" if applied.services else ""
     files = ", ".join(map(str, applied.paths))
     said = (
-        f"put back {files}{restarted} on {place} (applied for {applied.study or 'a study'}, {applied.since})"
+        f"restore {files}{restarted} on {place} (applied for {applied.study or 'a study'}, {applied.since})"
     )
     _refuse_without_terminal(f"apply --undo: it would {said}.")
     _ask(f"{said[0].upper()}{said[1:]}?")
 
 
 def agree_to_let_go(place: str, troubles: str, *, yes: bool) -> None:
-    """Ask before what cannot be put back is left as it is."""
+    """Ask before what cannot be restored is left as it is."""
     say(troubles)
     if not yes:
         _refuse_without_terminal(f"restore: --accept leaves the above on {place} as it is.")
-        _ask(f"Leave that on {place} as it is, and keep its originals aside?")
+        _ask(f"Leave that on {place} as it is, and keep its backups aside?")
 
 
 def _refuse_without_terminal(problem: str) -> None:

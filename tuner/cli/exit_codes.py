@@ -20,10 +20,10 @@ MEANINGS = {
     NOTHING_BETTER: "Done, and no better configuration is proven; of advise, a limit bites now.",
     UsageError.exit_code: "The command or the study file is wrong.",
     TargetError.exit_code: "The target cannot be used: a program or a right is lacking, or it is too noisy.",
-    RestoreFailed.exit_code: "Originals could not be put back.",
+    RestoreFailed.exit_code: "A backup could not be restored.",
     FAULT: "tuner itself failed, or its output could not be written; this says nothing of the study.",
     CANNOT_TELL: "The planned pairs of a gate or a verification do not decide.",
-    INTERRUPTED: "Interrupted; what a run or an apply changed is put back.",
+    INTERRUPTED: "Interrupted; what a run or an apply changed is restored.",
 }
 """As the man page has them."""
 

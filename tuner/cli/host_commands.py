@@ -16,9 +16,9 @@ from tuner.interrupts import signals_interrupt
 if TYPE_CHECKING:
     from tuner.study import Study
 
-APPLIES = "What was changed is back, or the host puts it back by itself."
+APPLIES = "What was changed is restored, or the host restores it by itself."
 CONFIRMS = "It may be confirmed or not. Run it again."
-RESTORES = "What has begun there comes to its end. Run it again to see whether all is back."
+RESTORES = "What has begun there comes to its end. Run it again to see whether all is restored."
 
 
 @contextmanager
@@ -39,7 +39,7 @@ def apply(  # noqa: PLR0913, PLR0917 - the command's options
     ] = None,
     url: Annotated[str | None, typer.Option(help="What must answer with 200 afterwards.")] = None,
     confirm_within: Annotated[
-        str, typer.Option(help="Time until the host takes it back: 90s, 10m, 2h.")
+        str, typer.Option(help="Time until the host rolls back: 90s, 10m, 2h.")
     ] = "10m",
     undo: Annotated[bool, typer.Option("--undo", help="Take back what was applied last.")] = False,
     accept: Annotated[
@@ -75,12 +75,13 @@ def apply(  # noqa: PLR0913, PLR0917 - the command's options
         say(warning)
     of_host = "" if place == "local" else f" --host {place}"
     print_files(
-        applied.files, as_json=as_json, host=place, warnings=list(applied.warnings), taken_back_in_s=within_s,
+        applied.files, as_json=as_json, host=place, warnings=list(applied.warnings), rolls_back_in_s=within_s,
         keep=f"tuner confirm{of_host}",
     )  # fmt: skip
     say(
         f"{place}: the winner is active and answers. Keep it with: tuner confirm{of_host}\n"
-        f"Without that it is taken back in {confirm_within}. Later: tuner apply {study}{of_host} --undo"
+        f"Unless confirmed, it rolls back in {confirm_within}. "
+        f"Undo it later with: tuner apply {study}{of_host} --undo"
     )
 
 
@@ -101,15 +102,15 @@ def _undo(settings: "Study", place: str, *, accepts: bool, is_dry: bool, yes: bo
             print_files(applied.paths, as_json=as_json, host=place, changed_since=dict(applied.changed))
             for path, versions in applied.changed.items():
                 say(f"{place}: {path} was changed since it was applied ({versions}): an undo refuses it.")
-            say(f"{place}: --undo puts these {len(applied.paths)} originals back. Nothing was changed.")
+            say(f"{place}: --undo restores these {len(applied.paths)} backups. Nothing was changed.")
             return
         if not yes:
             agree_to_undo(applied, place)
         paths = undo(host, journal, applied, accepts=accepts, warn=say)
     print_files(paths, as_json=as_json, host=place)
-    say(f"{place}: {len(paths)} originals put back.")
+    say(f"{place}: {len(paths)} backups restored.")
     if applied.earlier:
-        say(f"{place}: {applied.earlier} applied before that stay; run the same again to take back the last.")
+        say(f"{place}: {applied.earlier} applied before that stay; run the same again to undo the last.")
 
 
 def confirm(
@@ -128,14 +129,14 @@ def confirm(
 
 
 def restore(
-    host: Annotated[str, typer.Option(help="Whose originals to put back.")] = "local",
+    host: Annotated[str, typer.Option(help="Host whose backups to restore.")] = "local",
     accept: Annotated[
-        bool, typer.Option("--accept", help="Let go of what cannot be put back; its originals are kept.")
+        bool, typer.Option("--accept", help="Let go of what cannot be restored; its backups are kept.")
     ] = False,
     yes: Annotated[bool, typer.Option("--yes", help="With --accept: do not ask before.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Put back what an earlier run changed outside a sandbox."""
+    """Restore what an interrupted run changed."""
     from tuner import plugins
     from tuner.deploy.load_target import remove_tokens
     from tuner.restore.journal import open_journal
@@ -155,4 +156,4 @@ def restore(
                 say(sentence)
         restored = (*restored, *remove_tokens(target))
     print_files(restored, as_json=as_json, host=host, accepted=list(let_go))
-    say(f"{len(restored)} originals put back." if restored or let_go else "Nothing to restore.")
+    say(f"{len(restored)} backups restored." if restored or let_go else "Nothing to restore.")

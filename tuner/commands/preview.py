@@ -62,7 +62,7 @@ class Preview:
                 "settings in between"
             )
         lines.append(
-            "afterwards everything is put back and checked; so it is when the run is cut off: at the latest "
+            "afterwards everything is restored and checked; so it is when the run is cut off: at the latest "
             f"{self.watchdog_s:g} s after the last sign of life, by a watchdog on the host"
         )
         for end, diffs in self.diffs.items():

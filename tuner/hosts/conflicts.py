@@ -292,7 +292,7 @@ def _confinement(inventory: Inventory, files: Sequence[PurePosixPath]) -> Iterat
 def _space(inventory: Inventory) -> Iterator[Conflict]:
     if inventory.free_kib is not None and inventory.free_kib < LEAST_FREE_KIB:
         yield Conflict(
-            what=f"only {inventory.free_kib} KiB are free, and originals have to be kept there",
+            what=f"only {inventory.free_kib} KiB are free, and backups have to be kept there",
             where="/var/lib",
             remedy=f"Make room: {LEAST_FREE_KIB // 1024} MiB at least.",
             is_refused=True,

@@ -95,7 +95,7 @@ class Journal:
             return
         look = host.look(new)
         entries = [_encode(Original(path=path, state=look.read(path))) for path in new]
-        self._append(host.name, entries, f"the original of {', '.join(map(str, new))} cannot be kept")
+        self._append(host.name, entries, f"the backup of {', '.join(map(str, new))} cannot be kept")
         self._recorded[host.name].update(new)
 
     def begin(self, host_name: str, plan: str) -> None:
@@ -302,7 +302,7 @@ def _decode(content: bytes, path: Path) -> HostRecord:
                     originals.append(_decode_original(entry))
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise RestoreFailed(
-                f"{path}, line {number}: the original cannot be read ({error}). Put that file back by hand, "
+                f"{path}, line {number}: the backup cannot be read ({error}). Restore that file by hand, "
                 "remove the line, then run: tuner restore"
             ) from error
     return HostRecord(

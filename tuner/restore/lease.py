@@ -224,7 +224,7 @@ class Lease:
         reason = self._heartbeat.error
         told = (
             f"no heartbeat arrived for {self._heartbeat.silent_s:.0f} s{f' ({reason})' if reason else ''}. "
-            "Its watchdog puts the originals back. Look at the connection, then begin again."
+            "Its watchdog restores the backups. Look at the connection, then begin again."
         )
         raise TargetError(f"{self._host.name}: {told}")
 
@@ -253,7 +253,7 @@ class Lease:
                 reply = self._keeper.ask(command, warn)
         except TargetError as error:
             told = (
-                f"Unless that was done, its watchdog puts the originals back {self._watchdog_s:.0f} s after "
+                f"Unless that was done, its watchdog restores the backups {self._watchdog_s:.0f} s after "
                 "the last heartbeat"
             )
             if isinstance(error, Unreachable):
@@ -295,7 +295,7 @@ class Lease:
         differing = [str(each.path) for each in kept if there.read(each.path).content != each.state.content]
         if differing:
             verb = "differs" if len(differing) == 1 else "differ"
-            told = f"it says that all is back, but {', '.join(differing)} {verb}. The originals are kept in"
+            told = f"it says that all is restored, but {', '.join(differing)} {verb}. The backups are kept in"
             where = self._journal.path(self._host.name)
             raise RestoreFailed(f"{self._host.name}: {told} {where}. Look there, then run: tuner restore")
 

@@ -71,10 +71,10 @@ def accept_host(
         kept = dict(line.partition("\t")[::2] for line in reply.get("kept", []))
         for trouble in reply.get("trouble", []):
             what, _, reason = trouble.partition("\t")
-            place = f" What is known of its original is in {kept[what]}." if what in kept else ""
+            place = f" What is known of its backup is in {kept[what]}." if what in kept else ""
             told.append(f"{host.name}: {what} is left as it is ({reason}).{place}")
     if copy := journal.set_aside(host.name):
-        told.append(f"{host.name}: the copy of the originals on this side is {copy}.")
+        told.append(f"{host.name}: the copy of the backups on this side is {copy}.")
     return back, tuple(told)
 
 
@@ -125,7 +125,7 @@ def _claim_names(host: Host, journal: Journal, identity: str | None = None) -> t
         journal.claim(name)
         if is_of_another(journal.read(name), identity):
             raise TargetError(
-                f"{journal.path(name)}: these originals are of another machine that was {name} before. "
+                f"{journal.path(name)}: these backups are of another machine that was {name} before. "
                 "Restore them there, or set them aside with: tuner restore --accept"
             )
     return tuple(names)
@@ -149,7 +149,7 @@ def describe_use(host: Host) -> tuple[str, ...]:
         reply = read_reply(host.name, completed)
         is_at_work = "session" in reply and "watchdog" in reply
         for owner in reply.get("owner", []):
-            state = "is at work" if is_at_work else "was at work, and the originals are not back"
+            state = "is at work" if is_at_work else "was at work, and its backups are not restored"
             found.append(f"{host.name}: a tuner {state} ({purpose}): {owner}.")
     return tuple(found)
 
@@ -187,7 +187,7 @@ def confirm(host: Host, journal: Journal, warn: Callable[[str], None] = ignore) 
     for name in applied:
         if is_lost:
             warn(
-                f"{host.name}: it has lost the originals. Nothing can undo this; copies are in "
+                f"{host.name}: it has lost the backups. Nothing can undo this; copies are in "
                 f"{journal.set_aside(name)}."
             )
         else:
@@ -252,7 +252,7 @@ def undo(
         for warning in reply.get("warning", []):
             warn(f"{host.name}: {warning}")
         for path, place in (line.partition("\t")[::2] for line in reply.get("kept", [])):
-            warn(f"{host.name}: {path} is left as it is; its original is in {place}.")
+            warn(f"{host.name}: {path} is left as it is; its backup is in {place}.")
         back = paths_back(reply)
     for name in records:
         journal.discard(name)

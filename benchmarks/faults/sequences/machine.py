@@ -25,7 +25,7 @@ HITS = st.none() | st.builds(
 )
 REPLACE = "[ ! -e {path} ] || cp -p {path} {path}.swp; echo '{line}' >> {path}.swp; mv {path}.swp {path}"
 REFUSED, INTERRUPTED = 2, 130
-LOST, NOTHING = "it has lost the originals", "nothing was applied"
+LOST, NOTHING = "it has lost the backups", "nothing was applied"
 Hit = Mapping[str, str] | None
 
 
@@ -77,7 +77,7 @@ class Sequences(RuleBasedStateMachine):
                 ended,
             )
             self.require(
-                "APPLY", self._owns("apply"), "said that the host takes it back, and it knows nothing", ended
+                "APPLY", self._owns("apply"), "said that the host rolls back, and it knows nothing", ended
             )
         elif ended.code in {2, 3} and not hit:
             self.require(

@@ -83,9 +83,9 @@ def test_a_whole_line_that_cannot_be_read_is_loud_and_the_journal_stays(tmp_path
     journal = Journal(tmp_path)
     journal.path("memory").write_bytes(b'{"path": "/etc/x", "content": "?"}\n')
 
-    with pytest.raises(RestoreFailed, match=r"memory\.journal, line 1: the original cannot be read"):
+    with pytest.raises(RestoreFailed, match=r"memory\.journal, line 1: the backup cannot be read"):
         journal.read("memory")
-    with pytest.raises(RestoreFailed, match=r"memory\.journal, line 1: the original cannot be read"):
+    with pytest.raises(RestoreFailed, match=r"memory\.journal, line 1: the backup cannot be read"):
         journal.claim("memory")
 
     assert journal.path("memory").exists()

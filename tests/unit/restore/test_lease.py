@@ -53,7 +53,7 @@ def test_the_targets_word_is_not_enough_when_a_file_reads_differently(tmp_path: 
         lease.command_to_change({CONF: b"two\n"})
         host.files[CONF] = FileState(content=b"two\n", mode=0o644, uid=0, gid=0)
 
-        with pytest.raises(RestoreFailed, match=r"says that all is back, but /etc/nginx/nginx\.conf differs"):
+        with pytest.raises(RestoreFailed, match=r"all is restored, but /etc/nginx/nginx\.conf differs"):
             lease.restore()
         assert [each.path for each in journal.originals("memory")] == [CONF]
 
@@ -65,7 +65,7 @@ def test_the_targets_word_is_not_enough_when_a_file_reads_differently(tmp_path: 
 @pytest.mark.parametrize(
     ("error", "raised", "told"),
     [
-        (Unreachable("memory: it is away."), HostLost, "watchdog puts .* 120 s .* again to resume"),
+        (Unreachable("memory: it is away."), HostLost, "watchdog restores .* 120 s .* again to resume"),
         (TargetError("memory: it is odd."), RestoreFailed, "See to it with: tuner restore"),
     ],
 )

@@ -27,11 +27,11 @@ main() {
     step=${1-} purpose=${2-}
     case $0 in
         /*/*) home=${0%/*} program=$0 ;;
-        *) echo 'Run the keeper by its absolute path.' >&2; exit "$REFUSED" ;;
+        *) echo 'Run the restore agent by its absolute path.' >&2; exit "$REFUSED" ;;
     esac
     case $purpose in
         run | apply) ;;
-        *) echo 'Run the keeper as: keeper STEP run|apply …' >&2; exit "$REFUSED" ;;
+        *) echo 'Run the restore agent as: keeper STEP run|apply …' >&2; exit "$REFUSED" ;;
     esac
     state=$home/$purpose journal=$home/$purpose/journal foreign_values=''
     cd / || exit "$FAILED"

@@ -56,10 +56,10 @@ def read_reply(host_name: str, completed: Completed, *, also: int | None = None)
                 return reply
             shown = completed.stdout[:SHOWN_BYTES]
             told = f"is damaged or of another version: its answer has no end ({shown!r}). Run: tuner restore"
-            raise TargetError(f"{host_name}: the keeper at {PROGRAM} {told}")
+            raise TargetError(f"{host_name}: the restore agent at {PROGRAM} {told}")
         case _ if completed.timed_out:
             told = f"did not end within {completed.duration_s:.0f} s. Look into {DIRECTORY}/log."
-            raise TargetError(f"{host_name}: the keeper {told}")
+            raise TargetError(f"{host_name}: the restore agent {told}")
         case code if code == REJECTED:
             raise ConfigRejected(f"{host_name}: {said}")
         case code if code == INCOMPLETE:
@@ -67,12 +67,12 @@ def read_reply(host_name: str, completed: Completed, *, also: int | None = None)
         case code if code == CHANGED:
             raise RestoreFailed(
                 f"{host_name}: {_name_troubles(reply)}. Nothing was changed. Keep what you need of both "
-                "versions. Then take back the rest with: tuner apply STUDY --undo --accept"
+                "versions. Then roll back the rest with: tuner apply STUDY --undo --accept"
             )
         case code if code in NOT_INSTALLED:
-            raise TargetError(f"{host_name}: the keeper is not at {PROGRAM} ({said}). Begin again.")
+            raise TargetError(f"{host_name}: the restore agent is not at {PROGRAM} ({said}). Begin again.")
         case code:
-            told = said or f"the keeper ended with status {code}. Look into {DIRECTORY}/log."
+            told = said or f"the restore agent ended with status {code}. Look into {DIRECTORY}/log."
             raise TargetError(f"{host_name}: {told}")
 
 
@@ -92,7 +92,7 @@ def read_activation(host_name: str, completed: Completed, commands: Mapping[str,
     if status is None or verb not in commands:
         shown = completed.stdout[:SHOWN_BYTES]
         raise TargetError(
-            f"{host_name}: the keeper tells {shown!r}, which is no end of a command. Begin again."
+            f"{host_name}: the restore agent tells {shown!r}, which is no end of a command. Begin again."
         )
     return Completed(
         argv=tuple(commands[verb]),
@@ -139,6 +139,6 @@ def _name_troubles(reply: Reply) -> str:
 
 def _describe_troubles(host_name: str, told: str) -> str:
     return (
-        f"{host_name}: not everything could be put back: {told}. The originals are kept in {DIRECTORY}. "
+        f"{host_name}: not everything could be restored: {told}. The backups are kept in {DIRECTORY}. "
         "Remove the cause, then run: tuner restore (or give up what is left with: tuner restore --accept)"
     )

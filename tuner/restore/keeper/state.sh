@@ -153,7 +153,7 @@ require_session() {
 
 require_program() { # SUM
     sum=$(sha256sum < "$program")
-    [ "${sum%% *}" = "$1" ] || fail "$OTHER_VERSION" 'This is another version of the keeper. Install yours.'
+    [ "${sum%% *}" = "$1" ] || fail "$OTHER_VERSION" 'This is another version of the restore agent. Install yours.'
 }
 
 require_number() {

@@ -18,7 +18,7 @@ def test_what_is_not_back_is_told_with_its_reason():
     ("returncode", "error", "told"),
     [
         (1, TargetError, "web1: sudo: a password is required"),
-        (127, TargetError, "web1: the keeper is not at /var/lib/tuner/keeper"),
+        (127, TargetError, "web1: the restore agent is not at /var/lib/tuner/keeper"),
         (replies.ENDED, TargetError, "web1: sudo: a password"),
         (replies.REJECTED, ConfigRejected, "web1: sudo: a password"),
     ],
@@ -49,7 +49,7 @@ def test_a_keeper_that_hangs_is_no_success():
 def test_only_an_answer_with_its_last_line_is_a_success(printed: bytes):
     answered = completed(stdout=printed)
 
-    with pytest.raises(TargetError, match=r"web1: the keeper .* its answer has no end"):
+    with pytest.raises(TargetError, match=r"web1: the restore agent .* its answer has no end"):
         replies.read_reply("web1", answered)
 
     assert replies.needs_installation(answered)
