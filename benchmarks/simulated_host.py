@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from random import Random
 
 from tuner.ports import Failures
-from tuner.records import Role, Trial, State, Window
+from tuner.records import Role, State, Trial, Window
 
 BASE_RPS = 20_000.0
 

@@ -9,8 +9,8 @@ from random import Random
 from benchmarks.simulated_host import SimulatedHost, confirm_pairs
 from tuner.records import Role, Trial, Window
 from tuner.space import Space, SpaceFacts, load_space
-from tuner.statistics.confirmation.paired_gain import Gain, judge_pairs, needs_extension, pair_order
 from tuner.statistics.baseline_level import Speedup
+from tuner.statistics.confirmation.paired_gain import Gain, judge_pairs, needs_extension, pair_order
 from tuner.statistics.noise import baseline_interval
 from tuner.statistics.pruning import should_prune
 from tuner.statistics.ranking import Ranking, rank

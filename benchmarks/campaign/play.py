@@ -18,7 +18,7 @@ from tuner.campaign.campaign import run_campaign
 from tuner.campaign.experiment import Experiment, Seat
 from tuner.errors import TunerError
 from tuner.ports import Config
-from tuner.records import Role, Trial, State
+from tuner.records import Role, State, Trial
 from tuner.space import Space
 from tuner.space.parameters import Hint as KnownHint
 from tuner.study import Study, load_study

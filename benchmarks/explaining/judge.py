@@ -13,7 +13,7 @@ from benchmarks.campaign.servers import Server, draw_server
 from tuner.campaign.experiment import Experiment
 from tuner.campaign.stages.confirm import read_gain
 from tuner.explain.coalitions import weigh_coalitions
-from tuner.explain.explanation import Explanation, Other, Tolerance, Effect
+from tuner.explain.explanation import Effect, Explanation, Other, Tolerance
 from tuner.explain.responses import searched
 from tuner.explain.study import explain
 from tuner.explain.variation import is_allowed, keep_settings, list_changes, list_values, vary

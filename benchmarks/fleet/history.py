@@ -11,7 +11,7 @@ from benchmarks.campaign.servers import Server
 from tuner.campaign.experiment import Experiment
 from tuner.optimize.sparse import draw_sparse
 from tuner.ports import Config
-from tuner.records import Role, Trial, State, Timing
+from tuner.records import Role, State, Timing, Trial
 from tuner.records.as_json import END, ending_to_json, opening_to_json, window_key, window_to_json
 from tuner.space import Space
 from tuner.statistics.ranking import DEFAULT_ARM

@@ -32,7 +32,7 @@ from tests.unit.simulated_study import FINGERPRINT
 from tests.unit.simulation import Log
 from tuner.commands.fleet.control import Lane, Team, drive_all
 from tuner.commands.fleet.engine import Engine, RemoteExecutor, open_engine
-from tuner.records import Role, Trial, State
+from tuner.records import Role, State, Trial
 from tuner.study.file import choose_target
 from tuner.study.open_storage import open_storage
 from tuner.study.presets import PRESETS

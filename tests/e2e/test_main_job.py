@@ -75,7 +75,9 @@ def test_report_and_explanation_are_real(finished):
     shown = json.loads(tuner.run("show", study, "--json").stdout)
     told = shown["explanation"]
     assert {each["parameter"] for each in shown["sensitivity"]} >= {"open_file_cache", "net.core.somaxconn"}
-    assert math.prod(each["effect"]["ratio"] for each in told["settings"]) == pytest.approx(told["gain"]["ratio"])
+    assert math.prod(each["effect"]["ratio"] for each in told["settings"]) == pytest.approx(
+        told["gain"]["ratio"]
+    )
     assert all(each["parameter"] in explained.stdout for each in [*told["settings"], *told["others"]])
     assert max(map(len, explained.stdout.splitlines())) <= 80
     assert json.loads(tuner.run("explain", study, "--json").stdout) == told

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from tests.integration.simulated_fleet import HELD, name_of
 from tests.integration.waiting import is_running
-from tuner.records import Role, Trial, State
+from tuner.records import Role, State, Trial
 from tuner.statistics.ranking import config_key
 from tuner.study import Study
 from tuner.study.storage import Storage

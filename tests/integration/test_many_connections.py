@@ -14,8 +14,8 @@ from tuner.deploy.deployment import Deployment
 from tuner.errors import Stalled
 from tuner.kit.readback import walk_processes
 from tuner.measure import window as module
-from tuner.measure.validity import RetryBudget
 from tuner.measure.trial import NO_JUDGES, measure_trial
+from tuner.measure.validity import RetryBudget
 from tuner.measure.window import Load, run_window
 from tuner.records import Window
 from tuner.study import load_study

@@ -19,8 +19,8 @@ from tuner.deploy.readiness import Manner
 from tuner.deploy.sandbox import SandboxTarget
 from tuner.errors import Crashed
 from tuner.hosts.placement import place
-from tuner.measure.validity import RetryBudget
 from tuner.measure.trial import NO_JUDGES, measure_trial
+from tuner.measure.validity import RetryBudget
 from tuner.measure.window import Load
 from tuner.ports import LoadShape
 from tuner.records import Window

@@ -93,7 +93,9 @@ def test_a_server_that_starts_processes_when_slow_clients_come_is_judged_when_it
     assert slow.candidate.goodput_rps > 0.8 * slow.default.goodput_rps
     at_first_s = [
         sum(
-            each.duration_s for each in trial.valid_windows if each.check_load == name_settling(slow.check_load)
+            each.duration_s
+            for each in trial.valid_windows
+            if each.check_load == name_settling(slow.check_load)
         )
         for trial in experiment.trials
         if trial.role is Role.ROBUSTNESS and trial.config != experiment.default

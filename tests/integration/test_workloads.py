@@ -8,8 +8,8 @@ import pytest
 from tests.unit.simulation import SMALL_PLAN
 from tuner.campaign.prepare import prepare
 from tuner.commands.check import measure_default
-from tuner.measure.validity import RetryBudget
 from tuner.measure.trial import NO_JUDGES, measure_trial
+from tuner.measure.validity import RetryBudget
 from tuner.measure.window import run_counted_window
 from tuner.study import load_study
 from tuner.study.loads.builtin_loads import IMAGE_BYTES

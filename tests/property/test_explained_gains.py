@@ -53,7 +53,9 @@ def test_the_effects_of_all_settings_multiply_to_the_confirmed_gain(seed):
 
     assert (found.gain.ratio, found.gain.low, found.gain.high) == (gain.ratio, gain.low, gain.high)
     assert math.log(gain.ratio) == pytest.approx(server.log_gain, abs=0.05)
-    assert sum(setting.effect.log for setting in found.settings) == pytest.approx(math.log(gain.ratio), abs=1e-6)
+    assert sum(setting.effect.log for setting in found.settings) == pytest.approx(
+        math.log(gain.ratio), abs=1e-6
+    )
     for setting in found.settings:
         assert setting.effect.low <= setting.effect.ratio <= setting.effect.high
 

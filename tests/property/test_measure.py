@@ -10,8 +10,8 @@ from tests.unit.statistics.made_trials import BASE, make_trial, make_window
 from tuner.ports import Latency
 from tuner.records import Role
 from tuner.records.latency import merge, quantile
-from tuner.statistics.confirmation.paired_gain import judge_pairs, p_sign_flip, pair_order
 from tuner.statistics.baseline_level import BaselineLevel, Speedup, combine, speedups
+from tuner.statistics.confirmation.paired_gain import judge_pairs, p_sign_flip, pair_order
 from tuner.statistics.noise import Noise, estimate_noise
 from tuner.statistics.pruning import should_prune
 

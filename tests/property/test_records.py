@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tuner.ports import ConnectTime, Failures, Latency
-from tuner.records import Blame, Failure, Fingerprint, Role, Trial, State, Timing, Verdict, Window
+from tuner.records import Blame, Failure, Fingerprint, Role, State, Timing, Trial, Verdict, Window
 from tuner.records.as_json import (
     END,
     ending_to_json,

@@ -10,7 +10,7 @@ from random import Random
 from tuner.explain.study import explain
 from tuner.optimize.sparse import draw_sparse
 from tuner.ports import Config, Failures, Latency, Scalar
-from tuner.records import Blame, Failure, Fingerprint, Role, Trial, State, Timing, Verdict, Window
+from tuner.records import Blame, Failure, Fingerprint, Role, State, Timing, Trial, Verdict, Window
 from tuner.report.conclusions import conclude
 from tuner.report.summary import Summary, gather_arm, timing
 from tuner.space import Space, SpaceFacts, load_space

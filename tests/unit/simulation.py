@@ -22,13 +22,13 @@ from tuner.campaign.trial import TrialOutcome, TrialTask
 from tuner.campaign.warm_start import read_earlier
 from tuner.errors import TargetError
 from tuner.hosts.placement import place
-from tuner.measure.validity import RetryBudget
 from tuner.measure.trial import NO_JUDGES, Judges, Outcome
+from tuner.measure.validity import RetryBudget
 from tuner.measure.window import Load
 from tuner.optimize.catalogue import make_optimizer
 from tuner.optimize.replay import distributions
 from tuner.ports import Config, Failures, Latency, Scalar
-from tuner.records import Blame, Failure, Role, CheckLoad, Trial, State, Timing, Verdict, Window
+from tuner.records import Blame, CheckLoad, Failure, Role, State, Timing, Trial, Verdict, Window
 from tuner.space import Space, SpaceFacts, load_space
 from tuner.study import Study, load_study
 from tuner.study.objective import SERVER_CPU, slacks

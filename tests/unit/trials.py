@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from tests.unit.simulation import TUNED, space_of
 from tuner.ports import Config, Failures, Latency, Scalar
-from tuner.records import Blame, Failure, Role, Trial, State, Verdict, Window
+from tuner.records import Blame, Failure, Role, State, Trial, Verdict, Window
 
 SPACE = space_of(*TUNED)
 DEFAULT = SPACE.default()

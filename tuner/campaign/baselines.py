@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from tuner.campaign.experiment import Experiment
 from tuner.errors import TargetError, UsageError
 from tuner.ports import Config
-from tuner.records import Check, Role, Trial, State
+from tuner.records import Check, Role, State, Trial
 from tuner.statistics.baseline_level import BaselineLevel
 from tuner.statistics.feasibility import LEAST_RULING, RULED_OUT, judge_feasibility
 from tuner.statistics.jumps import requeue
@@ -65,7 +65,9 @@ def _has_failed(baseline: Trial) -> bool:
     """Return whether a baseline failed, or its generator in every window: that is not the host's noise."""
     windows = [{verdict.check for verdict in window.verdicts} for window in baseline.windows]
     return baseline.state is State.FAILED or (
-        baseline.state is State.INVALID and bool(windows) and all(Check.GENERATOR in checks for checks in windows)
+        baseline.state is State.INVALID
+        and bool(windows)
+        and all(Check.GENERATOR in checks for checks in windows)
     )
 
 

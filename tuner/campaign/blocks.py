@@ -12,7 +12,7 @@ from random import Random
 
 from tuner.errors import TooNoisy
 from tuner.measure.validity.retries import LEAVE, NOISY
-from tuner.records import Trial, State
+from tuner.records import State, Trial
 
 MAX_FAILURES = 2
 """Failed trials in a row before an arm is held to have failed."""

@@ -11,14 +11,14 @@ from tuner.campaign.experiment import Experiment, PlanChanged
 from tuner.campaign.generator_room import give_generator_room
 from tuner.campaign.metric import settle_metric
 from tuner.campaign.pace import settle_pace
+from tuner.campaign.stages.ablation import ablate
 from tuner.campaign.stages.confirm import CONFIRMED, confirm, find_planned, speaks_against_winner
 from tuner.campaign.stages.factorial import measure_effects
 from tuner.campaign.stages.fixed_rate import compare_latency
-from tuner.campaign.stages.robustness import find_checked, check_robustness
 from tuner.campaign.stages.race import race
+from tuner.campaign.stages.robustness import check_robustness, find_checked
 from tuner.campaign.stages.search import search
 from tuner.campaign.stages.shortlist import better, reject
-from tuner.campaign.stages.ablation import ablate
 from tuner.errors import TooNoisy
 from tuner.measure.validity.retries import NOISY
 from tuner.ports import Config
@@ -65,7 +65,9 @@ def _run_stages(experiment: Experiment) -> str:
     verdict = NOTHING_BETTER
     while (winner := choose(experiment)) is not None:
         checked = check_robustness(experiment, winner)
-        verdict = f"not confirmed: {describe(checked)}" if checked.is_rejected else confirm(experiment, winner)
+        verdict = (
+            f"not confirmed: {describe(checked)}" if checked.is_rejected else confirm(experiment, winner)
+        )
         if not checked.is_rejected and not speaks_against_winner(verdict):
             break
         reject(experiment, winner, verdict)

@@ -13,23 +13,23 @@ from tuner.campaign.lost_trials import give_up, may_begin
 from tuner.campaign.prepare import Setup
 from tuner.campaign.progress import Leader, Progress
 from tuner.campaign.schedule import Schedule
-from tuner.campaign.trial_runner import TrialRunner
 from tuner.campaign.trial import Executor
+from tuner.campaign.trial_runner import TrialRunner
 from tuner.campaign.turn import Turn
 from tuner.errors import TooNoisy
+from tuner.measure.trial import NO_JUDGES, Judges
 from tuner.measure.validity import HEALTHY, BaselineFacts
 from tuner.measure.validity.retries import LEAVE
-from tuner.measure.trial import NO_JUDGES, Judges
 from tuner.measure.window import Load
 from tuner.optimize.optimizer import Optimizer
 from tuner.ports import Clock
-from tuner.records import Role, CheckLoad, Trial, State
+from tuner.records import CheckLoad, Role, State, Trial
 from tuner.statistics.baseline_level import Speedup
 from tuner.statistics.noise import detectable_gain
 from tuner.statistics.observations import LEARNS_FROM
 from tuner.statistics.ranking import DEFAULT_ARM, LIKELY, Entry, Ranking, as_baselines, rank
 from tuner.statistics.steady import declines
-from tuner.study.facts import CONFIRMATION, MOVED_LOAD, ROBUSTNESS, PACE, Fact, MovedLoad, Pace
+from tuner.study.facts import CONFIRMATION, MOVED_LOAD, PACE, ROBUSTNESS, Fact, MovedLoad, Pace
 from tuner.study.presets import Plan
 from tuner.study.storage import Opening, Storage
 

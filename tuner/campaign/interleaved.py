@@ -22,7 +22,7 @@ from tuner.measure.garbage_collection import short_collections
 from tuner.measure.validity import RetryBudget
 from tuner.measure.window import Load
 from tuner.ports import Clock, Config
-from tuner.records import Role, Trial, State
+from tuner.records import Role, State, Trial
 from tuner.statistics.arms.faults import count_whole_blocks
 from tuner.study.databases.storage_url import sqlite_url
 from tuner.study.facts import FINGERPRINT

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from tuner.optimize.replay import distributions
 from tuner.ports import Config
-from tuner.records import Failure, Trial, State
+from tuner.records import Failure, State, Trial
 from tuner.space import Space
 from tuner.study.facts import BEGUN_AGAIN
 from tuner.study.objective import Constraint, slacks

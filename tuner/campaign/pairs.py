@@ -8,7 +8,7 @@ from random import Random
 from tuner.campaign.blocks import measure_until_it_counts
 from tuner.campaign.experiment import Experiment
 from tuner.ports import Config
-from tuner.records import Role, Trial, State
+from tuner.records import Role, State, Trial
 from tuner.records.blend import Hosts
 from tuner.statistics.confirmation.paired_gain import pair_order
 from tuner.statistics.ranking import DEFAULT_ARM

@@ -11,8 +11,8 @@ from tuner.measure.validity.retries import LEAVE, NOISY
 from tuner.measure.window import rest_s
 from tuner.ports import Clock
 from tuner.records import Role, Trial
-from tuner.statistics.confirmation.power import assurance, plan_pairs
 from tuner.statistics.baseline_level import Speedup
+from tuner.statistics.confirmation.power import assurance, plan_pairs
 from tuner.statistics.ranking import Ranking
 from tuner.statistics.time_left import Outlook, count_factorial, usual_trials
 from tuner.study.facts import CONFIRMATION, ROBUSTNESS

@@ -8,7 +8,7 @@ from statistics import fmean
 from tuner.campaign.experiment import Experiment
 from tuner.optimize.optimizer import Observation, Point
 from tuner.ports import Config
-from tuner.records import Role, Trial, State
+from tuner.records import Role, State, Trial
 from tuner.statistics.noise import trial_variance
 from tuner.statistics.pareto import LEAST_VARIANCE, costs
 from tuner.statistics.ranking import Entry, as_baselines, config_key

@@ -8,13 +8,13 @@ from typing import Protocol
 from tuner.campaign.prepare import Setup
 from tuner.deploy.deployment import Deployment
 from tuner.errors import TrialFailed
-from tuner.measure.validity import RetryBudget
-from tuner.measure.quiet import wait_until_quiet
 from tuner.measure.check_loads import measure_check_loads
+from tuner.measure.quiet import wait_until_quiet
 from tuner.measure.trial import NO_JUDGES, Judges, Outcome, measure_trial
+from tuner.measure.validity import RetryBudget
 from tuner.measure.window import Load
 from tuner.ports import Config
-from tuner.records import Failure, CheckLoad, Window
+from tuner.records import CheckLoad, Failure, Window
 from tuner.study.facts import MovedLoad
 from tuner.study.presets import Plan
 
@@ -124,7 +124,5 @@ class WorkerExecutor:
 def _load(task: TrialTask, deployment: Deployment, keep: Keep) -> Outcome:
     if task.check_loads:
         # What such a load spoils says nothing of how noisy the host is.
-        return measure_check_loads(
-            deployment, task.load, task.check_loads, task.check_s, RetryBudget(), keep
-        )
+        return measure_check_loads(deployment, task.load, task.check_loads, task.check_s, RetryBudget(), keep)
     return measure_trial(deployment, task.load, task.plan, task.judges, task.retries, keep)

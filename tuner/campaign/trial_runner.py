@@ -9,12 +9,12 @@ from dataclasses import dataclass, field, replace
 from tuner.campaign.lost_trials import LOST, STOPPED
 from tuner.campaign.prepare import Setup
 from tuner.campaign.trial import Executor, InProcessExecutor, TrialOutcome, TrialTask
+from tuner.measure.trial import NO_JUDGES, Judges
 from tuner.measure.validity import RetryBudget
 from tuner.measure.validity.facts import DEFAULTS
-from tuner.measure.trial import NO_JUDGES, Judges
 from tuner.measure.window import Load
 from tuner.optimize.replay import distributions
-from tuner.records import Blame, Failure, CheckLoad, Trial, State, Timing, Window
+from tuner.records import Blame, CheckLoad, Failure, State, Timing, Trial, Window
 from tuner.study.facts import MOVED_LOAD
 from tuner.study.objective import slacks
 from tuner.study.presets import Plan

@@ -20,12 +20,12 @@ from tuner.hosts.conflicts import Conflict
 from tuner.hosts.disk_room import LogGrowth, measure_growth
 from tuner.interrupts import signals_interrupt
 from tuner.measure.calibrate import Calibration
-from tuner.measure.validity.load import AGAIN
 from tuner.measure.rounds import run_round
 from tuner.measure.unanswered import is_watched, patience_s
+from tuner.measure.validity.load import AGAIN
 from tuner.measure.window import Load, example_workload, run_counted_window, run_window
 from tuner.ports import FAILURE_KINDS, Host
-from tuner.records import Check, Role, Trial, State, Window
+from tuner.records import Check, Role, State, Trial, Window
 from tuner.report.wording import capitalize
 from tuner.restore.recovery import describe_use
 from tuner.space import facts_from_json

@@ -10,7 +10,7 @@ from typing import Any
 from tuner.corpus.corpus_study import TEXT, CorpusStudy, Shipped, Surroundings, Tried
 from tuner.errors import UsageError
 from tuner.ports import Config, Scalar
-from tuner.records import Fingerprint, Role, Trial, State
+from tuner.records import Fingerprint, Role, State, Trial
 from tuner.space import Space
 from tuner.statistics.confirmation.paired_gain import Gain
 from tuner.statistics.observations import LEARNS_FROM
@@ -126,7 +126,12 @@ def _tell_tried(settings: Study, space: Space, trials: Sequence[Trial]) -> list[
     for trial in as_baselines(trials):
         key = config_key(trial.config)
         is_told = trial.role in {*LEARNS_FROM, Role.CONFIRM} and trial.arm != DEFAULT_ARM
-        if is_told and trial.role is not Role.BASELINE and trial.state is not State.INVALID and key != default:
+        if (
+            is_told
+            and trial.role is not Role.BASELINE
+            and trial.state is not State.INVALID
+            and key != default
+        ):
             groups.setdefault(key, []).append(trial)
     found = []
     for group in groups.values():

@@ -16,8 +16,8 @@ from tuner.explain.explanation import Effect
 from tuner.ports import Config
 from tuner.records import Role, Trial
 from tuner.space import Space
-from tuner.statistics.confirmation.paired_gain import LARGEST_LOG, Gain
 from tuner.statistics.baseline_level import Speedup
+from tuner.statistics.confirmation.paired_gain import LARGEST_LOG, Gain
 from tuner.statistics.observations import LEARNS_FROM, Observations
 from tuner.statistics.posterior import Posterior
 from tuner.statistics.ranking import as_baselines

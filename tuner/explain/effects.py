@@ -8,7 +8,7 @@ import numpy as np
 
 from tuner.explain.beliefs import TOLD, Anchor, Array, Beliefs, agree, read_effect
 from tuner.explain.coalitions import Coalition, weigh_coalitions
-from tuner.explain.explanation import Finding, Interaction, Setting, Effect
+from tuner.explain.explanation import Effect, Finding, Interaction, Setting
 from tuner.explain.findings import DOUBT, NEGLIGIBLE, find, is_beyond
 from tuner.explain.variation import is_allowed, is_same, keep_settings
 from tuner.ports import Config, Scalar
@@ -162,14 +162,18 @@ def _describe_interactions(pairs: Sequence[tuple[str, str]], draws: Array) -> tu
     return tuple(sorted(found, key=lambda each: -abs(each.effect.log)))
 
 
-def add_mechanisms(settings: Sequence[Setting], trials: Sequence[Trial], default: Config) -> tuple[Setting, ...]:
+def add_mechanisms(
+    settings: Sequence[Setting], trials: Sequence[Trial], default: Config
+) -> tuple[Setting, ...]:
     """Return the settings with the counters that moved with each, by all trials under the study load."""
     counted = [trial for trial in trials if trial.counts and trial.role.is_under_study_load]
     has_setting = {
         each.parameter: [_has(trial.config, each.parameter, each.value, default) for trial in counted]
         for each in settings
     }
-    moved: Mapping[str, tuple[Mechanism, ...]] = attribute_mechanisms(counted, has_setting) if settings else {}
+    moved: Mapping[str, tuple[Mechanism, ...]] = (
+        attribute_mechanisms(counted, has_setting) if settings else {}
+    )
     return tuple(replace(each, mechanisms=moved[each.parameter][:MOST_MECHANISMS]) for each in settings)
 
 

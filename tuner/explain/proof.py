@@ -4,11 +4,11 @@ import math
 
 import numpy as np
 
-from tuner.explain.explanation import Proof, Effect
+from tuner.explain.explanation import Effect, Proof
 from tuner.explain.findings import NEGLIGIBLE
+from tuner.statistics.baseline_level import Speedup
 from tuner.statistics.confirmation.paired_gain import MOST_PAIRS
 from tuner.statistics.confirmation.power import assurance
-from tuner.statistics.baseline_level import Speedup
 from tuner.statistics.noise import Noise, pair_sd
 
 POWER = 0.9

@@ -7,8 +7,8 @@ from statistics import fmean
 from tuner.errors import UsageError
 from tuner.explain.beliefs import Beliefs, read_effect
 from tuner.explain.costs import observe_costs
-from tuner.explain.explanation import CurvePoint, Depth, Explanation, Proof, Effect
 from tuner.explain.effects import add_mechanisms, estimate_effects
+from tuner.explain.explanation import CurvePoint, Depth, Effect, Explanation, Proof
 from tuner.explain.proof import plan_proof
 from tuner.explain.responses import (
     LEAST_TRIED,

@@ -22,7 +22,7 @@ from optuna.storages import InMemoryStorage
 from optuna.trial import FrozenTrial, TrialState, create_trial
 
 from tuner.ports import Scalar
-from tuner.records import Role, Trial, State
+from tuner.records import Role, State, Trial
 from tuner.report.summary import Summary, gather_arm
 from tuner.report.terminal import headline
 from tuner.study.objective import METRICS, Constraint, slacks

@@ -6,11 +6,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from tuner.deploy.deployment import Deployment, Target
-from tuner.measure.validity import RetryBudget
 from tuner.measure.trial import NO_JUDGES, measure_trial
+from tuner.measure.validity import RetryBudget
 from tuner.measure.window import Load, run_window, send_beside
 from tuner.ports import Config
-from tuner.records import GENERATOR_BUSY, Metric, Role, Trial, State, Timing, Window
+from tuner.records import GENERATOR_BUSY, Metric, Role, State, Timing, Trial, Window
 from tuner.statistics.bottleneck import Bottleneck, find_bottleneck
 from tuner.statistics.noise import Noise, detectable_gain, estimate_noise, half_width, size_pairs
 from tuner.study.presets import Plan

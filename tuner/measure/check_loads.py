@@ -12,8 +12,8 @@ from tuner.deploy.deployment import Deployment
 from tuner.deploy.sandbox import SandboxDeployment
 from tuner.errors import TargetError, UsageError
 from tuner.hosts.connection_room import DEFAULT_PORTS
-from tuner.measure.validity import RetryBudget
 from tuner.measure.trial import Outcome
+from tuner.measure.validity import RetryBudget
 from tuner.measure.window import Load, example_workload, run_window
 from tuner.ports import HTTP1, FileState, LoadShape, Process
 from tuner.records import CheckLoad, Window

@@ -10,8 +10,8 @@ from typing import Protocol
 
 from tuner.deploy.deployment import Deployment
 from tuner.errors import LoadFailed, Stalled
-from tuner.measure.validity import HEALTHY, BaselineFacts, RetryBudget
 from tuner.measure.rounds import run_round
+from tuner.measure.validity import HEALTHY, BaselineFacts, RetryBudget
 from tuner.measure.window import Load, run_counted_window, run_window
 from tuner.records import Blame, Check, Window
 from tuner.statistics.steady import is_steady
@@ -119,7 +119,11 @@ def _window_with_retries(
         if not retries.allows_another(window.verdicts, at_s=time.monotonic()):
             break
     for verdict in window.verdicts:
-        if verdict.check == Check.GENERATOR and verdict.blame is Blame.CONFIGURATION and not allow_no_response:
+        if (
+            verdict.check == Check.GENERATOR
+            and verdict.blame is Blame.CONFIGURATION
+            and not allow_no_response
+        ):
             raise LoadFailed(verdict.reason)
     return window
 

@@ -10,9 +10,9 @@ from tuner.errors import LoadFailed
 from tuner.hosts.connection_room import DEFAULT_PORTS
 from tuner.measure.addresses import spread
 from tuner.measure.counters import difference, find_quota, take
-from tuner.measure.validity import HEALTHY, BaselineFacts, WindowFacts, judge
 from tuner.measure.processes import find_interrupt_threads, find_own_process
 from tuner.measure.sending import send, share_out, split_in_two
+from tuner.measure.validity import HEALTHY, BaselineFacts, WindowFacts, judge
 from tuner.ports import Failures, Host, LoadGenerator, LoadResult, LoadShape, Workload
 from tuner.records import Check, Window
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from tuner.records import Trial, State, Window
+from tuner.records import State, Trial, Window
 
 Json = dict[str, Any]
 WINDOW = "window:"

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from tuner.explain.explanation import Explanation, Finding, Setting, Other, Proof, Tolerance, Effect
+from tuner.explain.explanation import Effect, Explanation, Finding, Other, Proof, Setting, Tolerance
 from tuner.report.wording import say_duration, say_estimate, say_percent
 
 if TYPE_CHECKING:

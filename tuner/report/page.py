@@ -141,7 +141,7 @@ def _say_end(summary: "Summary") -> str:
 
 def draw_figures(summary: "Summary") -> "dict[str, Chart | BarChart | None]":
     """Draw every figure for which there is something to show; the others are None."""
-    from tuner.report.explanation.figures import draw_costs, draw_others, draw_effects
+    from tuner.report.explanation.figures import draw_costs, draw_effects, draw_others
     from tuner.report.figures import setting_figures, trial_figures
 
     found, space = summary.explanation, summary.space

@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from tuner.campaign.progress import Changes, Leader, Progress
-from tuner.records import Blame, Role, Trial, State
+from tuner.records import Blame, Role, State, Trial
 from tuner.report.wording import (
     make_printable,
     say_duration,

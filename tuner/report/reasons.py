@@ -4,7 +4,7 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 
-from tuner.records import Role, Trial, State
+from tuner.records import Role, State, Trial
 from tuner.records.blend import Hosts
 from tuner.report.wording import say_duration, say_estimate, say_percent, say_ratio, say_speedup
 from tuner.statistics.confirmation.paired_gain import MIN_GAIN, Gain, pairs_to_decide

@@ -17,16 +17,16 @@ from tuner.explain.cache import explain_study
 from tuner.explain.explanation import Depth, Explanation
 from tuner.explain.study import explain_parameter
 from tuner.ports import Config, ConnectTime, Latency, Scalar
-from tuner.records import Fingerprint, Metric, Role, Trial, State, Window, is_censored, under_load
+from tuner.records import Fingerprint, Metric, Role, State, Trial, Window, is_censored, under_load
 from tuner.records.blend import Across, AcrossHosts, Hosts
 from tuner.records.latency import merge
 from tuner.report.conclusions import conclude
 from tuner.report.reasons import explain_gain, explain_no_winner, explain_spoiled
 from tuner.report.wording import capitalize
 from tuner.space import Space
-from tuner.statistics.confirmation.robustness import Robustness
-from tuner.statistics.confirmation.paired_gain import Gain
 from tuner.statistics.baseline_level import Speedup
+from tuner.statistics.confirmation.paired_gain import Gain
+from tuner.statistics.confirmation.robustness import Robustness
 from tuner.statistics.feasibility import Assessment, Feasibility, judge_feasibility
 from tuner.statistics.mechanism import Mechanism, compare_mechanisms
 from tuner.statistics.noise import Noise
@@ -389,8 +389,8 @@ def _find_unshipped(verdict: str, rejections: Sequence[Rejection], ranking: Rank
     """Return the best of what was rejected, or could not be confirmed; None where nothing was better."""
     best = ranking.incumbent
     if verdict.startswith(TOO_NOISY) and best is not None and best.posterior.log_ratio > 0:
-        rejected = [dict(each.config) for each in rejections]
-        if dict(best.config) not in rejected:
+        configs = [dict(each.config) for each in rejections]
+        if dict(best.config) not in configs:
             return Found(config=best.config, speedup=best.posterior, reason=TOO_NOISY_TO_CONFIRM)
     entries = {entry.key: entry for entry in ranking.entries}
     rejected = [

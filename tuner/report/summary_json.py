@@ -13,9 +13,9 @@ from tuner.report.summary import P99, Arm, Found, Sides, Summary
 from tuner.report.wording import say_robustness
 from tuner.space import describe_searched
 from tuner.statistics.age import Trend
-from tuner.statistics.confirmation.robustness import Robustness, Side
-from tuner.statistics.confirmation.paired_gain import Gain
 from tuner.statistics.baseline_level import Speedup
+from tuner.statistics.confirmation.paired_gain import Gain
+from tuner.statistics.confirmation.robustness import Robustness, Side
 from tuner.statistics.feasibility import Assessment
 from tuner.statistics.pareto import FrontChoice
 

@@ -13,9 +13,9 @@ from tuner.study.presets import PRESETS
 if TYPE_CHECKING:
     from tuner.records.latency import Quantile
     from tuner.statistics.age import Age, Trend
-    from tuner.statistics.confirmation.robustness import Checked, Robustness
-    from tuner.statistics.confirmation.paired_gain import Gain
     from tuner.statistics.baseline_level import Speedup
+    from tuner.statistics.confirmation.paired_gain import Gain
+    from tuner.statistics.confirmation.robustness import Checked, Robustness
 
 NOTHING = "–"
 NOTHING_BETTER = "nothing beat the default"

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from scipy.special import ndtr, ndtri
 
 from tuner.ports import Config
-from tuner.records import Trial, State, name_loads, under_load
+from tuner.records import State, Trial, name_loads, under_load
 from tuner.records.blend import Hosts
 from tuner.statistics.failure_rate import Counts, CredibleInterval, FailureRate, FailureRates
 from tuner.statistics.metric_means import MetricMeans

@@ -219,7 +219,9 @@ def detectable_gain(noise: Noise, *, pairs: int, windows: int) -> float:
 def baseline_interval(noise: Noise, slot_s: float, windows: int) -> int:
     """Return how many other trials, each `slot_s` long, lie between two baseline trials."""
     ratio = noise.drift_per_s * slot_s / max(trial_variance(noise, windows), 1e-12)
-    return next((interval for limit, interval in BASELINE_INTERVALS if ratio < limit), LEAST_BASELINE_INTERVAL)
+    return next(
+        (interval for limit, interval in BASELINE_INTERVALS if ratio < limit), LEAST_BASELINE_INTERVAL
+    )
 
 
 def size_pairs(noise: Noise, *, seconds: float, trial_cost_s: float, window_s: float) -> tuple[int, int]:

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tuner.ports import Config
-from tuner.records import Role, Trial, State
+from tuner.records import Role, State, Trial
 from tuner.records.blend import Hosts
 from tuner.space import Space
 from tuner.statistics.baseline_level import Speedup, is_unstable, speedups

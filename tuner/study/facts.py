@@ -11,7 +11,7 @@ from typing import Annotated, Any, Generic, TypeVar
 from pydantic import AfterValidator, Field, TypeAdapter
 
 from tuner.ports import Config, Scalar
-from tuner.records import Fingerprint, Metric, CheckLoad
+from tuner.records import CheckLoad, Fingerprint, Metric
 from tuner.records.as_json import require_plain
 from tuner.records.blend import Blend, Hosts
 from tuner.space import facts_from_json

@@ -8,7 +8,7 @@ from difflib import get_close_matches
 from statistics import fmean
 
 from tuner.errors import UsageError
-from tuner.records import Trial, State, name_loads, under_load
+from tuner.records import State, Trial, name_loads, under_load
 from tuner.records.latency import merge
 from tuner.space.values import format_number
 

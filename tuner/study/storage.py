@@ -19,7 +19,7 @@ from optuna.trial import FrozenTrial, TrialState, create_trial
 from tuner.errors import UsageError
 from tuner.optimize.optimizer import Point
 from tuner.ports import Clock, Config
-from tuner.records import Failure, Fingerprint, Metric, Role, Trial, State, Window
+from tuner.records import Failure, Fingerprint, Metric, Role, State, Trial, Window
 from tuner.records.as_json import (
     END,
     ending_to_json,

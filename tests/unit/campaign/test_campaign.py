@@ -21,8 +21,8 @@ from tests.unit.simulation import (
     space_of,
     write_study,
 )
-from tuner.campaign.campaign import calibrate, run_campaign
 from tuner.campaign.baselines import measure_baseline
+from tuner.campaign.campaign import calibrate, run_campaign
 from tuner.campaign.stages.confirm import read_gain
 from tuner.campaign.stages.search import try_next
 from tuner.cli.exit_codes import verdict_code

@@ -19,7 +19,7 @@ from tuner.campaign.campaign import run_campaign
 from tuner.campaign.stages.confirm import read_gain
 from tuner.records import Failure, Role
 from tuner.statistics.ranking import DEFAULT_ARM, WINNER_ARM, config_key
-from tuner.study.facts import CONFIRMATION, ROBUSTNESS, REJECTED
+from tuner.study.facts import CONFIRMATION, REJECTED, ROBUSTNESS
 from tuner.study.presets import PRESETS
 
 CRASH = Failure(kind="crashed", reason="nginx: it was killed by signal -11")

@@ -116,9 +116,7 @@ def test_what_goes_wrong_before_the_load_is_kept_with_its_class_and_reason(
     assert kept(settings) == (made,)
 
 
-def test_a_trial_whose_windows_were_all_spoiled_says_nothing_about_its_configuration(
-    runner, settings, bench
-):
+def test_a_trial_whose_windows_were_all_spoiled_says_nothing_about_its_configuration(runner, settings, bench):
     bench.script = scripted(FINE, Happening(stolen=0.3))
 
     made = runner.make(OPENING, value=lambda _: 0.5)

@@ -182,5 +182,7 @@ def test_the_figure_of_the_pairs_is_the_only_one_and_more_of_them_are_planned_be
         found = explain(space, trials, winner, metric="goodput_rps", gain=gain)
 
         assert found.gain.ratio == gain.ratio
-        assert sum(setting.effect.log for setting in found.settings) == pytest.approx(math.log(gain.ratio), abs=1e-6)
+        assert sum(setting.effect.log for setting in found.settings) == pytest.approx(
+            math.log(gain.ratio), abs=1e-6
+        )
         assert found.proof is None

@@ -11,8 +11,8 @@ from tuner.adapters.loads.h2load import H2load
 from tuner.adapters.loads.wrk import Wrk
 from tuner.measure import check_loads, counters
 from tuner.measure import window as load_module
-from tuner.measure.validity import RetryBudget
 from tuner.measure.check_loads import SLOW_CLIENTS, choose_check_loads, measure_check_loads
+from tuner.measure.validity import RetryBudget
 from tuner.measure.window import Load
 from tuner.ports import Completed
 from tuner.study import LoadSettings

@@ -9,9 +9,9 @@ from tuner.deploy.asked import ResolvedLoad
 from tuner.errors import Stalled
 from tuner.measure import counters, trial
 from tuner.measure import window as load_module
-from tuner.measure.validity import RetryBudget
 from tuner.measure.rounds import join
 from tuner.measure.trial import NO_JUDGES, measure_trial
+from tuner.measure.validity import RetryBudget
 from tuner.study import LoadSettings
 
 PLAN = replace(SMALL_PLAN, windows=(3, 3))

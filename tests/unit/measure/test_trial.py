@@ -10,9 +10,9 @@ from tuner.errors import Crashed, LoadFailed, Stalled
 from tuner.hosts.connection_room import SPARE_FILES
 from tuner.measure import counters, trial
 from tuner.measure import window as load_module
-from tuner.measure.validity import BaselineFacts, RetryBudget
 from tuner.measure.sending import GRACE_S
 from tuner.measure.trial import NO_JUDGES, Judges, measure_trial, warm_up
+from tuner.measure.validity import BaselineFacts, RetryBudget
 from tuner.measure.window import run_window
 from tuner.records import Blame, Check
 

@@ -199,7 +199,9 @@ def test_a_generator_that_fails_again_for_one_configuration_alone_counts_against
 
 
 def test_a_generator_that_fails_with_the_default_too_is_never_the_configurations_fault():
-    verdict = only(window(None, problem="crashed", problems_in_row=5, baseline=BaselineFacts(is_healthy=False)))
+    verdict = only(
+        window(None, problem="crashed", problems_in_row=5, baseline=BaselineFacts(is_healthy=False))
+    )
 
     assert verdict.blame is Blame.ENVIRONMENT
 
@@ -307,7 +309,9 @@ def test_a_server_that_the_kernel_killed_needed_too_much():
 
 def test_major_faults_that_the_default_has_too_are_nothing_new():
     assert (
-        judge(window(counters={"server_faults_major": 150.0}, baseline=BaselineFacts(major_faults_per_s=25.0)))
+        judge(
+            window(counters={"server_faults_major": 150.0}, baseline=BaselineFacts(major_faults_per_s=25.0))
+        )
         == ()
     )
 

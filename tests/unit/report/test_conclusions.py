@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from tests.unit.simulated_study import make_summary
-from tuner.explain.explanation import Explanation, Finding, Proof, Effect
+from tuner.explain.explanation import Effect, Explanation, Finding, Proof
 from tuner.report.conclusions import conclude, say_proof
 from tuner.report.explanation.as_json import depth_json, explanation_json
 from tuner.report.explanation.text import depth_text, explain_summary

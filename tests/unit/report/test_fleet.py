@@ -9,8 +9,8 @@ import pytest
 
 from tests.unit.simulated_study import FINGERPRINT
 from tests.unit.simulation import SimulatedClock, open_in_memory
-from tests.unit.trials import DEFAULT
 from tests.unit.study.test_storage import DISTRIBUTIONS, windows
+from tests.unit.trials import DEFAULT
 from tuner.records import Failure, Role, State, Timing
 from tuner.report.fleet import read_fleet
 from tuner.report.fleet.prometheus import METRICS, RUNNING, prometheus_text

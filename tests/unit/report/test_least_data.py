@@ -7,9 +7,9 @@ import pytest
 from rich.console import Console
 
 from tests.unit.report.test_sweep import make_sweep
-from tests.unit.simulated_study import make_trials, make_summary, small_space
-from tuner.explain.explanation import Explanation, Finding
+from tests.unit.simulated_study import make_summary, make_trials, small_space
 from tuner.explain.effects import LEAST_APART
+from tuner.explain.explanation import Explanation, Finding
 from tuner.explain.responses import LEAST_TRIED
 from tuner.explain.study import explain
 from tuner.records import Role
@@ -59,7 +59,9 @@ def test_settings_that_were_tried_together_alone_are_not_told_apart(count):
 def test_settings_that_were_tried_apart_are_named():
     found = say(study())
 
-    assert {setting.parameter for setting in found.settings if setting.finding is Finding.HELPS} >= {"sendfile"}
+    assert {setting.parameter for setting in found.settings if setting.finding is Finding.HELPS} >= {
+        "sendfile"
+    }
     assert any(each.startswith("Keep ") for each in found.conclusions)
 
 

@@ -14,7 +14,7 @@ from tests.unit.simulated_study import make_summary, small_space
 from tests.unit.space.test_acting import of_load
 from tuner.campaign.stages.fixed_rate import LatencyClaim
 from tuner.ports import ConnectTime, Failures
-from tuner.records import Failure, Role, Trial, State
+from tuner.records import Failure, Role, State, Trial
 from tuner.records.latency import Quantile
 from tuner.report.figures.setting_figures import draw_slice, draw_slices
 from tuner.report.page import STATES, describe_verdict, render_report

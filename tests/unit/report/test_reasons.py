@@ -4,7 +4,7 @@ import math
 import re
 from dataclasses import replace
 
-from tests.unit.trials import DEFAULT, SPACE, config_of, baseline, failed, trial, window
+from tests.unit.trials import DEFAULT, SPACE, baseline, config_of, failed, trial, window
 from tuner.report.reasons import explain_gain, explain_no_winner
 from tuner.statistics.confirmation.paired_gain import judge_pairs
 from tuner.statistics.feasibility import Feasibility

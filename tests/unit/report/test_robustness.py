@@ -16,8 +16,8 @@ from tuner.report.summary import Found, as_candidate
 from tuner.report.summary_json import summary_json
 from tuner.report.terminal import final_screen
 from tuner.report.wording import say_robustness
-from tuner.statistics.confirmation.robustness import Checked, Robustness, Side
 from tuner.statistics.baseline_level import Speedup
+from tuner.statistics.confirmation.robustness import Checked, Robustness, Side
 
 SUMMARY = make_summary(searches=6)
 FEW = CheckLoad(name="25 connections", changes="connections", connections=25, keepalive=True)
@@ -118,9 +118,7 @@ def test_a_winner_that_makes_room_for_slow_clients_more_slowly_is_called_so(defa
 
     line = "with 60 slow clients: default 9,100, winner 8,900 requests/s"
     assert say_robustness(found(slower)) == line + said
-    assert say_robustness(found(replace(slower, finding="undecided"))).endswith(f"]){said}"), (
-        "undecided, too"
-    )
+    assert say_robustness(found(replace(slower, finding="undecided"))).endswith(f"]){said}"), "undecided, too"
 
 
 def show(summary):

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tuner.ports import Config, Failures
-from tuner.records import Blame, Role, Trial, State, Verdict, Window
+from tuner.records import Blame, Role, State, Trial, Verdict, Window
 
 BASE_RPS = 1e9
 """Goodput at a log goodput of 0 as tests write it: so many responses that rounding does not show."""

@@ -8,7 +8,7 @@ from random import Random
 import pytest
 
 from tests.unit.statistics.made_trials import make_window
-from tuner.records import Metric, Role, Trial, State, Timing, Window
+from tuner.records import Metric, Role, State, Timing, Trial, Window
 from tuner.statistics.age import Age, find_age
 
 DEPLOY_S = 0.4

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from numpy.random import Generator
 
-from tests.unit.trials import DEFAULT, config_of, baseline, failed, trial, window
+from tests.unit.trials import DEFAULT, baseline, config_of, failed, trial, window
 from tuner.measure.rounds import join
 from tuner.ports import Config
-from tuner.records import Role, Trial, State
+from tuner.records import Role, State, Trial
 from tuner.records.blend import AcrossHosts, Hosts
 from tuner.statistics.feasibility import EVERY_TRIAL, Feasibility, judge_feasibility
 from tuner.study.objective import Constraint

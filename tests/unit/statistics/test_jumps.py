@@ -34,7 +34,9 @@ def test_what_was_measured_again_since_the_jump_is_not_queued_twice():
 
 
 def test_without_a_confirmed_jump_nothing_is_measured_again():
-    assert requeue([*baselines_at([0.0, 0.0, -0.4]), make_trial(0.1, number=9, role=Role.SEARCH)], QUIET) == ()
+    assert (
+        requeue([*baselines_at([0.0, 0.0, -0.4]), make_trial(0.1, number=9, role=Role.SEARCH)], QUIET) == ()
+    )
     assert requeue([], QUIET) == ()
 
 

@@ -3,7 +3,7 @@ import math
 import pytest
 
 from tuner.ports import Failures
-from tuner.records import Blame, Role, Trial, State, Verdict, Window
+from tuner.records import Blame, Role, State, Trial, Verdict, Window
 from tuner.statistics.mechanism import FIGURES, compare_mechanisms
 
 

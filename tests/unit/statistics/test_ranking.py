@@ -3,7 +3,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tests.unit.trials import DEFAULT, SPACE, config_of, baseline, failed, trial, window
+from tests.unit.trials import DEFAULT, SPACE, baseline, config_of, failed, trial, window
 from tuner.records import Role, State
 from tuner.statistics.ranking import DEFAULT_ARM, LIKELY, as_baselines, config_key, follow_incumbent, rank
 from tuner.study.objective import Constraint

@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tests.unit.trials import DEFAULT, config_of, baseline, trial
+from tests.unit.trials import DEFAULT, baseline, config_of, trial
 from tuner.records import Metric, measured_by
 from tuner.statistics.feasibility import GOODPUT_RPS, MAY_SHIP_AS_BEFORE, SERVES_AS_MUCH, Feasibility
 from tuner.study.objective import Constraint

@@ -52,7 +52,9 @@ def test_what_the_calibration_takes_the_search_lacks():
 
 
 @given(st.sampled_from(STAGES), st.integers(0, 50), st.floats(-500, 500), st.integers(0, 100))
-def test_there_is_never_less_than_nothing_left_nor_less_than_in_later_stages(stage, missing, search_s, trials):
+def test_there_is_never_less_than_nothing_left_nor_less_than_in_later_stages(
+    stage, missing, search_s, trials
+):
     outlook = replace(STANDARD, search_s=search_s, trials=trials)
     later = STAGES[STAGES.index(stage) + 1 :]
 

@@ -12,7 +12,7 @@ from tuner.campaign.stages.confirm import read_gain
 from tuner.campaign.stages.fixed_rate import read_latency
 from tuner.campaign.stages.robustness import read_robustness
 from tuner.errors import UsageError
-from tuner.records import Metric, CheckLoad
+from tuner.records import CheckLoad, Metric
 from tuner.records.blend import Across, AcrossHosts, Blend, Hosts
 from tuner.study import facts
 from tuner.study.databases.storage_url import sqlite_url

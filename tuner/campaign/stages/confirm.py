@@ -119,7 +119,7 @@ def find_planned(experiment: Experiment) -> Config | None:
 
 
 def _size(experiment: Experiment, winner: Config, *, after: Confirmation | None) -> Confirmation:
-    """Plan the pairs by all that is known before them; `after` is the plan of a finalist that was rejected."""
+    """Plan the pairs by all that is known before them; `after` is the plan of a rejected finalist."""
     storage, plan, setup = experiment.storage, experiment.plan, experiment.setup
     gain = estimate_gain(
         setup.space, experiment.trials, winner, seed=setup.settings.seed, hosts=experiment.hosts

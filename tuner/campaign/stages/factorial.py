@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from tuner.campaign.experiment import Experiment
 from tuner.campaign.schedule import WRAP_UP_S
 from tuner.ports import Config
-from tuner.records import Role, Trial, State
+from tuner.records import Role, State, Trial
 from tuner.space import Space
 from tuner.statistics.observations import LEARNS_FROM
 from tuner.statistics.ranking import config_key

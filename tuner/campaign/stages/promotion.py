@@ -12,7 +12,7 @@ from itertools import pairwise
 from tuner.campaign.experiment import Experiment
 from tuner.campaign.stages.shortlist import better
 from tuner.ports import Config
-from tuner.records import Trial, State
+from tuner.records import State, Trial
 from tuner.statistics.ranking import config_key
 
 FEW_HOSTS = 3

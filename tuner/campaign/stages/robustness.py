@@ -15,17 +15,17 @@ from tuner.campaign.experiment import Experiment
 from tuner.campaign.pairs import Pairing, are_whole, measure_on_hosts, on_each_host, read_pairs
 from tuner.measure.check_loads import WARM_UP_S, choose_check_loads, name_settling
 from tuner.ports import Config
-from tuner.records import Role, CheckLoad, Trial, State, Window
+from tuner.records import CheckLoad, Role, State, Trial, Window
 from tuner.records.blend import Hosts
 from tuner.statistics.confirmation.robustness import (
     OUTAGE_SHARE,
-    Robustness,
     CheckedPairs,
+    Robustness,
     judge_check_loads,
 )
 from tuner.statistics.noise import pair_sd
 from tuner.statistics.ranking import DEFAULT_ARM
-from tuner.study.facts import ROBUSTNESS, REJECTED, PlannedCheck
+from tuner.study.facts import REJECTED, ROBUSTNESS, PlannedCheck
 from tuner.study.objective import Constraint
 from tuner.study.storage import Storage
 

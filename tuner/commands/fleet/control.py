@@ -15,8 +15,8 @@ from tuner.campaign.campaign import run_campaign
 from tuner.campaign.experiment import Experiment, Seat, Shared
 from tuner.campaign.prepare import Setup
 from tuner.campaign.progress import Progress
-from tuner.campaign.trial_runner import name_session
 from tuner.campaign.trial import Executor
+from tuner.campaign.trial_runner import name_session
 from tuner.commands import session
 from tuner.commands.fleet.engine import Engine, RemoteExecutor, connect_engine, open_engine, shown
 from tuner.commands.fleet.hosts import look_at_all, refuse_unlike

@@ -30,9 +30,9 @@ from tuner.report.regression.distance import find_distance
 from tuner.restore.recovery import describe_use
 from tuner.space import Space
 from tuner.statistics.arms.looks import LEAST_LOOK, judge_lasting, plan_looks
+from tuner.statistics.baseline_level import Speedup
 from tuner.statistics.confirmation.paired_gain import Gain
 from tuner.statistics.confirmation.power import ASSURANCE, assurance
-from tuner.statistics.baseline_level import Speedup
 from tuner.statistics.noise import Noise
 from tuner.statistics.ranking import DEFAULT_ARM, WINNER_ARM
 from tuner.study import Study

@@ -5,7 +5,7 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from tuner.explain.explanation import Depth, Explanation, Setting, Other, Effect
+from tuner.explain.explanation import Depth, Effect, Explanation, Other, Setting
 
 _EXPLANATIONS, _DEPTHS = TypeAdapter(Explanation), TypeAdapter(Depth)
 

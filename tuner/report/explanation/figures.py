@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from tuner.explain.explanation import Explanation, Finding, Setting, Other, Effect
+from tuner.explain.explanation import Effect, Explanation, Finding, Other, Setting
 from tuner.ports import Scalar
 from tuner.report.figures.axes import Axis, ratio_axis, ratio_labels
 from tuner.report.figures.drawing import BARS_PX, Bar, BarChart

@@ -3,7 +3,7 @@
 import textwrap
 from collections.abc import Iterator, Sequence
 
-from tuner.explain.explanation import CurvePoint, Depth, Explanation, Finding, Setting, Other
+from tuner.explain.explanation import CurvePoint, Depth, Explanation, Finding, Other, Setting
 from tuner.report.summary import Summary
 from tuner.report.wording import NOTHING, make_printable, say_estimate, say_gain, say_percent
 from tuner.space import Space
@@ -26,7 +26,12 @@ def explanation_text(space: Space, found: Explanation, headline: str) -> str:
     """Return what an explanation says: conclusions, settings, other settings, tolerances, interactions."""
     if found.refusal:
         return _wrap(f"{headline} {found.refusal}", "")
-    parts = [[_wrap(headline, "")], _conclusions(found), _settings(space, found), _others(space, found.others)]
+    parts = [
+        [_wrap(headline, "")],
+        _conclusions(found),
+        _settings(space, found),
+        _others(space, found.others),
+    ]
     parts += [_tolerances(space, found), _interactions(found)]
     if found.beside is not None:
         parts.append(_beside(space, found.beside))

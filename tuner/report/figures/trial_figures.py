@@ -3,7 +3,7 @@
 import math
 from itertools import pairwise
 
-from tuner.records import Role, Trial, State
+from tuner.records import Role, State, Trial
 from tuner.report.figures.axes import Axis, number_labels, ratio_axis, ratio_labels
 from tuner.report.figures.drawing import (
     BARS_PX,

@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass
 from types import MappingProxyType
 from typing import Any
 
-from tuner.records import Trial, State
+from tuner.records import State, Trial
 from tuner.study.facts import FINGERPRINT, OTHER_HOSTS, VERDICT
 from tuner.study.storage import Storage
 

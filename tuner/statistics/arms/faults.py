@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from tuner.ports import Config
-from tuner.records import Trial, State
+from tuner.records import State, Trial
 from tuner.statistics.feasibility import judge_feasibility
 from tuner.study.objective import Constraint
 

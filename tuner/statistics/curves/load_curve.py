@@ -15,7 +15,7 @@ from statistics import fmean, median
 import numpy as np
 from numpy.typing import NDArray
 
-from tuner.records import Trial, State
+from tuner.records import State, Trial
 from tuner.records.latency import merge
 from tuner.statistics.arms.faults import find_failure
 from tuner.statistics.failure_rate import Counts, CredibleInterval, FailureRate, FailureRates

@@ -15,8 +15,8 @@ from tests.unit.simulation import (
     write_study,
 )
 from tuner.campaign.campaign import calibrate
-from tuner.campaign.stages.shortlist import reject
 from tuner.campaign.stages.ablation import ablate
+from tuner.campaign.stages.shortlist import reject
 from tuner.records import Failure, Role
 from tuner.space import Hint
 from tuner.statistics.ranking import config_key

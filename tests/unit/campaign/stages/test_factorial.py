@@ -20,9 +20,9 @@ from tests.unit.simulation import (
     write_study,
 )
 from tuner.campaign.campaign import calibrate, run_campaign
+from tuner.campaign.stages.ablation import ablate
 from tuner.campaign.stages.confirm import CONFIRMED
 from tuner.campaign.stages.factorial import choose_row, measure_effects
-from tuner.campaign.stages.ablation import ablate
 from tuner.explain.explanation import Finding
 from tuner.explain.study import explain
 from tuner.records import Failure, Role

@@ -16,12 +16,12 @@ from tests.unit.simulation import (
     space_of,
     write_study,
 )
-from tuner.campaign.campaign import calibrate, run_campaign
 from tuner.campaign.baselines import measure_baseline
+from tuner.campaign.campaign import calibrate, run_campaign
 from tuner.campaign.stages.search import try_next
 from tuner.campaign.suggest import is_exhausted, left_to_gain, observe
 from tuner.optimize.catalogue import DEFAULT_OPTIMIZER
-from tuner.records import Role, Trial, State
+from tuner.records import Role, State, Trial
 from tuner.statistics.ranking import config_key
 from tuner.study.facts import CONFIRMATION, EXPECTED_GAINS, PLANNED
 

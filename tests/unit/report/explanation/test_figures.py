@@ -8,8 +8,17 @@ from itertools import pairwise
 import pytest
 
 from tests.unit.simulated_study import make_summary, small_space
-from tuner.explain.explanation import Explanation, Finding, Interaction, Setting, Other, Proof, Tolerance, Effect
-from tuner.report.explanation.figures import draw_costs, draw_others, draw_effects, say_finding
+from tuner.explain.explanation import (
+    Effect,
+    Explanation,
+    Finding,
+    Interaction,
+    Other,
+    Proof,
+    Setting,
+    Tolerance,
+)
+from tuner.report.explanation.figures import draw_costs, draw_effects, draw_others, say_finding
 from tuner.report.page import render_report
 from tuner.report.summary import Summary
 from tuner.statistics.mechanism import Mechanism
@@ -147,7 +156,9 @@ def test_a_gain_that_is_not_proven_says_what_would_prove_it() -> None:
 
 
 def test_where_nothing_is_changed_the_conclusions_and_the_other_settings_are_left() -> None:
-    nothing = replace(FOUND, settings=(), gain=effect(1.0), interactions=(), conclusions=("Nothing to ship.",))
+    nothing = replace(
+        FOUND, settings=(), gain=effect(1.0), interactions=(), conclusions=("Nothing to ship.",)
+    )
     text = shown(nothing, gain=None, winner=None, incumbent=None)
 
     assert "<li>Nothing to ship.</li>" in text
@@ -157,7 +168,9 @@ def test_where_nothing_is_changed_the_conclusions_and_the_other_settings_are_lef
 
 def test_a_second_objective_has_a_figure_of_its_own_or_its_reason() -> None:
     of_p99 = Explanation(
-        metric="latency_p99_ms", settings=(make_setting("sendfile", 0.8), make_setting("aio", 1.2)), gain=effect(0.96)
+        metric="latency_p99_ms",
+        settings=(make_setting("sendfile", 0.8), make_setting("aio", 1.2)),
+        gain=effect(0.96),
     )
     figure = draw_costs(small_space(), replace(FOUND, beside=of_p99))
     assert figure is not None

@@ -4,8 +4,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tuner.statistics.confirmation.power import ASSURANCE, LEAST_WINDOWS, NARROW_SHARE, assurance, plan_pairs
 from tuner.statistics.baseline_level import Speedup
+from tuner.statistics.confirmation.power import ASSURANCE, LEAST_WINDOWS, NARROW_SHARE, assurance, plan_pairs
 from tuner.statistics.noise import MAX_PAIRS, MAX_WINDOWS, Noise, half_width, pair_sd, t_quantile
 
 NOISE = replace(Noise.PRIOR, sigma_window=0.04, sigma_trial=0.03)

@@ -8,8 +8,8 @@ from tests.unit.trials import window
 from tuner.records import CheckLoad
 from tuner.statistics.confirmation.robustness import (
     OUTAGE_SHARE,
-    Robustness,
     CheckedPairs,
+    Robustness,
     judge_check_loads,
 )
 
