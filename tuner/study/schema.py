@@ -187,7 +187,7 @@ class ServerEntry(Entry):
     check: Command = key(
         "Command that must accept the files before each trial.", ["web", "-t", "{directory}"], ()
     )
-    trial: Command = key("Command that serves in the foreground.", ["web", "-p", "{port}"], ())
+    start: Command = key("Command that serves in the foreground.", ["web", "-p", "{port}"], ())
     stop: Command = key("Command that asks it to end.", ["web", "stop"], ())
     read_back: Command = key(
         "Command that prints a line NAME VALUE for each active value.", ["web", "show"], ()

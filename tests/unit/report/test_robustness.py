@@ -133,7 +133,7 @@ def test_the_last_screen_says_where_the_winner_holds_and_what_was_rejected():
     text = " ".join(show(replace(SUMMARY, robustness=(other, EVERYWHERE))).split())
 
     assert "rejected loses with 400 connections: default 9,100, candidate 4,550" in text
-    assert "other loads holds from 25 to 400 connections and with Connection: close;" in text
+    assert "robustness holds from 25 to 400 connections and with Connection: close;" in text
 
 
 def test_without_check_loads_the_screen_is_as_before():
