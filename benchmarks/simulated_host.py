@@ -45,7 +45,7 @@ class SimulatedHost:
     _slow: bool = False
     _phase_ends_s: float = 0.0
 
-    def trial(
+    def measure(
         self,
         effect: float,
         *,
@@ -120,7 +120,7 @@ def confirm_pairs(
     for block, sides in enumerate(order):
         logs = {}
         for side in sides:
-            trial = host.start(
+            trial = host.measure(
                 effect if side == "winner" else 0.0,
                 windows=windows,
                 role=Role.CONFIRM,

@@ -57,7 +57,7 @@ class Campaign:
     def calibrate(self) -> None:
         """Measure the default until the noise is known."""
         for _ in range(PLAN.calibration_trials):
-            self.host.start(0.0, windows=self.windows, role=Role.BASELINE)
+            self.host.measure(0.0, windows=self.windows, role=Role.BASELINE)
 
     def ranking(self) -> Ranking:
         """Give what all trials so far say."""
@@ -75,7 +75,7 @@ class Campaign:
                 break
             since += 1
         if since >= baseline_interval(self.ranking().noise, slot_s, self.windows):
-            self.host.start(0.0, windows=self.windows, role=Role.BASELINE)
+            self.host.measure(0.0, windows=self.windows, role=Role.BASELINE)
 
     def incumbent(self) -> tuple[str, Speedup] | None:
         """Give the best so far by posterior mean."""
@@ -106,7 +106,7 @@ class Campaign:
                 ).prune
             )
 
-        return self.host.start(self.effects[name], windows=self.windows, name=name, prune=prune)
+        return self.host.measure(self.effects[name], windows=self.windows, name=name, prune=prune)
 
     def search(self, names: Sequence[str]) -> None:
         """Try each configuration once, and after every five one of the best few once more."""
@@ -117,7 +117,7 @@ class Campaign:
             if again is not None:
                 self.baseline_if_due()
                 self.try_one(again)
-        self.host.start(0.0, windows=self.windows, role=Role.BASELINE)
+        self.host.measure(0.0, windows=self.windows, role=Role.BASELINE)
 
     def most_telling(self, least: float) -> str | None:
         """Give the one of the best few of which another trial tells most; None below so many log points."""
@@ -133,7 +133,7 @@ class Campaign:
         """Measure the best few again where that tells most; give the one that leads."""
         ends_s = self.host.clock_s + PLAN.race_s
         while self.host.clock_s < ends_s and (name := self.most_telling(LEAST_WORTH)) is not None:
-            self.host.start(self.effects[name], windows=self.windows, role=Role.RACE, name=name)
+            self.host.measure(self.effects[name], windows=self.windows, role=Role.RACE, name=name)
         best = self.incumbent()
         if best is None:
             raise RuntimeError("the search comes first")
@@ -188,10 +188,10 @@ def take_best_observed(host: SimulatedHost, effects: dict[str, float], *, load_s
     The same load-seconds go into longer runs (rounded up, in their favour).
     """
     windows = math.ceil((load_s / (len(effects) + 1) - host.cost_s) / host.window_s)
-    default = host.start(0.0, windows=windows, role=Role.BASELINE)
+    default = host.measure(0.0, windows=windows, role=Role.BASELINE)
     seen = {}
     for name, effect in effects.items():
-        trial = host.start(effect, windows=windows, name=name)
+        trial = host.measure(effect, windows=windows, name=name)
         seen[name] = math.log(sum(w.correct for w in trial.windows) / sum(w.correct for w in default.windows))
     best = max(seen, key=lambda name: seen[name])
     return Outcome(

@@ -26,7 +26,7 @@ def noise_of(sigma_window: float, sigma_trial: float, drift_per_s: float = 0.0) 
 def simulated_baselines(kind: HostKind, count: int, windows: int = 3) -> SimulatedHost:
     host = SimulatedHost(kind=kind, rng=Random(7))  # noqa: S311 - no secret
     for _ in range(count):
-        host.start(0.0, windows=windows, role=Role.BASELINE)
+        host.measure(0.0, windows=windows, role=Role.BASELINE)
     return host
 
 
