@@ -36,7 +36,7 @@ class DrawnHost(SimulatedHost):
         super().__post_init__()
         noise = self.server.noise
         self.worth, self.fault = self.server.truth, self.server.fault
-        self.sigma_window, self.sigma_trial = noise.sigma_window, noise.sigma_trial
+        self.sigma_window, self.sigma_trial = noise.sigma_window, noise.sigma_start
         self.history = History(noise, f"history of server {self.server.number}")
         self.epoch_s = self.clock.time()
 

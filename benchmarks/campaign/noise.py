@@ -19,7 +19,7 @@ class Noise:
     """Standard deviations are those of log goodput."""
 
     sigma_window: float
-    sigma_trial: float
+    sigma_start: float
     drift_per_minute: float
     """SD that a random walk gains in a minute."""
     slow_depth: float
@@ -46,7 +46,7 @@ def draw_noise(rng: Random) -> Noise:
     sigma_window = math.exp(rng.uniform(math.log(0.03), math.log(0.15)))
     return Noise(
         sigma_window=sigma_window,
-        sigma_trial=sigma_window * rng.uniform(0.55, 0.8),
+        sigma_start=sigma_window * rng.uniform(0.55, 0.8),
         drift_per_minute=rng.uniform(0.005, 0.03),
         slow_depth=rng.uniform(0.1, 0.35) if rng.random() < 0.25 else 0.0,
         burst_share=rng.uniform(0.0, 0.05),

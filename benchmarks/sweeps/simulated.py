@@ -128,19 +128,19 @@ def tell(server: Server, sweeping: Sweeping, trials: int, seconds: float) -> Swe
     """Hold a sweep against the truth."""
     plan = sweeping.plan
     truths = [server.truth(config) for config in plan.configs]
-    allowed = allowed_rate(server.failing.rate(plan.configs[plan.baseline]))
+    allowed = allowed_rate(server.failing.rate(plan.configs[plan.control]))
     feasible = [
         server.fault(config) is None and server.failing.rate(config) <= allowed and index not in plan.lacks
         for index, config in enumerate(plan.configs)
     ]
     most = max(truth for truth, fits in zip(truths, feasible, strict=True) if fits)
     held = [
-        each.estimate.low <= math.exp(truths[each.index] - truths[plan.baseline]) <= each.estimate.high
+        each.estimate.low <= math.exp(truths[each.index] - truths[plan.control]) <= each.estimate.high
         for each in sweeping.tried
-        if each.estimate and each.index != plan.baseline
+        if each.estimate and each.index != plan.control
     ]
     tolerated = [each.index for each in sweeping.tried if each.is_tolerated]
-    best = sweeping.best if sweeping.best is not None else plan.baseline
+    best = sweeping.best if sweeping.best is not None else plan.control
     return Swept(
         server=server.number, parameter=plan.parameter, sigma=round(server.noise.sigma_window, 4),
         is_calm=server.noise.sigma_window <= CALM_SIGMA and not server.noise.slow_depth,
@@ -149,7 +149,7 @@ def tell(server: Server, sweeping: Sweeping, trials: int, seconds: float) -> Swe
         tolerated=len(tolerated), covered=sum(held), intervals=len(held),
         half_widths=tuple(
             round(each.estimate.half_width, 4) for each in sweeping.tried
-            if each.estimate and each.index != plan.baseline and not each.fault
+            if each.estimate and each.index != plan.control and not each.fault
         ),
         is_feasible=feasible[best], trials=trials, seconds=round(seconds, 1),
     )  # fmt: skip
