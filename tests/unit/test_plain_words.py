@@ -21,7 +21,7 @@ RIDDLE = re.compile(
     r"|in force|passed over|given last|other loads|default against itself|keepers?|leases?"
     r"|the control(?! (?:group|character)))\b"
 )
-NOT_YET = {"errors", "help"}
+NOT_YET = {"errors"}
 """Places that are not written in plain words so far."""
 NO_PROSE = re.compile(r"^```.*?^```$|^<.*?>$|^#.*?$|^\|[-|: ]+\|$", re.MULTILINE | re.DOTALL)
 CODE, LINK = re.compile(r"(`+).*?\1", re.DOTALL), re.compile(r"!?\[([^]]*)\]\([^)]*\)")

@@ -4,12 +4,14 @@ import errno
 import os
 import sys
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
-from typing import Annotated, NoReturn
+from itertools import chain
+from typing import Annotated, Any, NoReturn
 
 import typer
 from typer.completion import completion_init  # type: ignore[attr-defined]
+from typer.core import TyperGroup
 
 from tuner import __doc__ as about
 from tuner import __version__
@@ -33,14 +35,33 @@ from tuner.cli.verbosity import Debug, Quiet, Verbose, Verbosity, raise_verbosit
 from tuner.cli.wrong_input import WrongInput, explain_input
 from tuner.errors import TunerError
 
-COMMANDS: tuple[Callable[..., None], ...] = (
-    advise, init, check, run, show, fleet, worker, dashboard, explain, report, export, compare, sweep, curve,
-    versus, apply, confirm, verify, gate, restore, corpus, spaces, studies, loads, adapters, schema,
-    completion, man,
-)  # fmt: skip
-"""As `tuner --help` lists them."""
+GROUPS: Mapping[str, tuple[Callable[..., None], ...]] = {
+    "Start": (init, check, advise, studies),
+    "Tune": (run, show, dashboard, fleet, worker),
+    "Understand": (explain, report, compare, sweep, curve, versus),
+    "Ship": (export, apply, confirm, restore),
+    "Operate": (verify, gate),
+    "More": (corpus, spaces, loads, adapters, schema, completion, man),
+}
+"""As `tuner --help` lists the commands."""
+COMMANDS = tuple(chain.from_iterable(GROUPS.values()))
+
+
+class _Grouped(TyperGroup):
+    """Lists the commands in groups."""
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ANN401, ARG002 - typer has no public class
+        longest = max(map(len, self.commands))
+        for title, commands in GROUPS.items():
+            names = [command.__name__ for command in commands]
+            with formatter.section(title):
+                formatter.write_dl(
+                    [(name.ljust(longest), self.commands[name].get_short_help_str()) for name in names]
+                )
+
 
 app = typer.Typer(
+    cls=_Grouped,
     name="tuner",
     help=(about or "").partition("\n")[0],
     no_args_is_help=True,

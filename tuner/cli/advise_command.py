@@ -16,15 +16,18 @@ def advise(
         list[str] | None,
         typer.Argument(
             metavar="[SERVER]...",
-            help="Servers to look at; every known one that runs when left out.",
+            help="Servers to inspect (default: all known ones that run).",
             autocompletion=names.servers,
         ),
     ] = None,
-    host: Annotated[str, typer.Option(help="Host to look at: local, or ssh://user@host.")] = "local",
+    host: Annotated[str, typer.Option(help="Host to inspect: local or ssh://user@host.")] = "local",
     as_json: AsJson = False,
     as_markdown: AsMarkdown = False,
 ) -> None:
-    """Name the limits that running servers meet, in seconds, without any load or change."""
+    """Find the limits that running servers reach, in seconds, without load or changes.
+
+    Example: `tuner advise --host ssh://root@web1`
+    """
     form = choose_form(as_json=as_json, as_markdown=as_markdown, as_csv=False)
     from tuner.commands.advise import advise as look
     from tuner.plugins import make_host

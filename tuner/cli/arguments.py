@@ -14,14 +14,14 @@ if TYPE_CHECKING:
     from tuner.study import Study
 
 StudyPath = Annotated[Path, typer.Argument(metavar="STUDY", help="Path of the study file.")]
-Agreed = Annotated[bool, typer.Option("--yes", help="Do not ask before installed services change.")]
+Agreed = Annotated[bool, typer.Option("--yes", help="Change installed services without asking.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 AsMarkdown = Annotated[
     bool, typer.Option("--markdown", help="Print the result as Markdown, for a pull request.")
 ]
-AsCsv = Annotated[bool, typer.Option("--csv", help="Print a line for each configuration as CSV.")]
+AsCsv = Annotated[bool, typer.Option("--csv", help="Print one CSV line per configuration.")]
 ResultPath = Annotated[
-    Path | None, typer.Option("-o", "--output", help="Page to write, too: HTML, or .md, .csv.")
+    Path | None, typer.Option("-o", "--output", help="Additional file for the result: .html, .md or .csv.")
 ]
 TIME = re.compile(r"\s*(?P<number>\d+(\.\d+)?)\s*(?P<unit>[smh]?)\s*", re.ASCII)
 UNITS = {"s": 1, "m": 60, "h": 3600}
@@ -91,7 +91,7 @@ def refuse_outside(option: str, value: float | None, least: float, most: float) 
 def minutes_option(title: str) -> Any:  # noqa: ANN401 - as typer's own
     """Return the option --minutes: a number of minutes, or a time with its unit."""
     return typer.Option(
-        "--minutes", parser=read_minutes, metavar="TIME", help=f"{title}: minutes, or 90s, 3m, 1h."
+        "--minutes", parser=read_minutes, metavar="TIME", help=f"{title}, as 3 (minutes), 90s, 3m or 1h."
     )
 
 

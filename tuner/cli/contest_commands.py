@@ -47,27 +47,36 @@ def compare(  # noqa: PLR0913, PLR0917 - the command's options
     second: Annotated[
         str,
         typer.Argument(
-            metavar="B", help="The same; the gain is of B over A.", autocompletion=known.configurations
+            metavar="B",
+            help="Configuration whose gain over A is measured.",
+            autocompletion=known.configurations,
         ),
     ],
     more: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="C", help="More of them, all against each other.", autocompletion=known.configurations
+            metavar="C",
+            help="More configurations, all compared with each other.",
+            autocompletion=known.configurations,
         ),
     ] = None,
-    pairs: Annotated[int | None, typer.Option(help="Fresh trials of each to measure.")] = None,
-    preset: Annotated[Preset | None, typer.Option(help="For how long each trial is loaded.")] = None,
+    pairs: Annotated[int | None, typer.Option(help="Number of trials of each configuration.")] = None,
+    preset: Annotated[Preset | None, typer.Option(help="Measurement length per trial.")] = None,
     output: Annotated[
         Path | None,
-        typer.Option("-o", "--output", help="File to write, too: .md, .csv; of more than two also HTML."),
+        typer.Option(
+            "-o", "--output", help="Additional file for the result: .md, .csv; .html with three or more."
+        ),
     ] = None,
     as_json: AsJson = False,
     as_markdown: AsMarkdown = False,
     as_csv: AsCsv = False,
     yes: Agreed = False,
 ) -> None:
-    """Measure two configurations in pairs, or more of them in blocks."""
+    """Compare two configurations in paired trials, or more of them in blocks.
+
+    Example: `tuner compare nginx.yaml default winner`
+    """
     refuse_below("--pairs", pairs, LEAST_BLOCKS if more else LEAST_PAIRS)
     names, length = [first, second, *(more or ())], preset.value if preset else None
     if more and len(set(names)) < len(names):
@@ -107,19 +116,24 @@ def comparison_forms(found: "Comparison", first: str, second: str) -> "Forms":
 
 
 def versus(  # noqa: PLR0913, PLR0917 - the command's options
-    studies: Annotated[list[Path], typer.Argument(metavar="STUDY…", help="Files of private instances.")],
+    studies: Annotated[
+        list[Path], typer.Argument(metavar="STUDY…", help="Study files of sandboxes, one per server.")
+    ],
     presets: Annotated[
-        bool, typer.Option("--presets", help="Race the presets that the files themselves name; tune nothing.")
+        bool, typer.Option("--presets", help="Compare the presets in the study files, without tuning.")
     ] = False,
-    preset: Annotated[Preset | None, typer.Option(help="How thorough; of all of them.")] = None,
-    minutes: Annotated[float | None, minutes_option("Wall time of each study that is not tuned yet")] = None,
-    blocks: Annotated[int | None, typer.Option(help="Trials of each configuration in the race.")] = None,
+    preset: Annotated[Preset | None, typer.Option(help="Thoroughness of all studies.")] = None,
+    minutes: Annotated[float | None, minutes_option("Time limit of each study not tuned yet")] = None,
+    blocks: Annotated[int | None, typer.Option(help="Number of trials of each configuration.")] = None,
     output: ResultPath = None,
     as_json: AsJson = False,
     as_markdown: AsMarkdown = False,
     as_csv: AsCsv = False,
 ) -> None:
-    """Tune several servers with the same budget, then race all defaults and winners; resume a race."""
+    """Tune several servers with the same budget, then compare all of them; resume a race.
+
+    Example: `tuner versus nginx.yaml apache.yaml`
+    """
     refuse_below("--minutes", minutes, 0.1)
     refuse_below("--blocks", blocks, 3)
     form = choose_form(as_json=as_json, as_markdown=as_markdown, as_csv=as_csv)

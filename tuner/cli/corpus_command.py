@@ -19,17 +19,24 @@ class Action(StrEnum):
 
 
 def corpus(
-    action: Annotated[Action, typer.Argument(help="add: finished studies; list: what is there.")],
+    action: Annotated[Action, typer.Argument(help="add finished studies, or list the entries.")],
     studies: Annotated[
-        list[Path] | None, typer.Argument(metavar="[STUDY]...", help="To add: paths of study files.")
+        list[Path] | None, typer.Argument(metavar="[STUDY]...", help="Study files to add.")
     ] = None,
     folder: Annotated[
         Path | None,
-        typer.Option("--corpus", metavar="DIR", help="Folder of the corpus; one of your own when left out."),
+        typer.Option(
+            "--corpus",
+            metavar="DIR",
+            help="Folder of the corpus (default: $TUNER_CORPUS, or one in your home).",
+        ),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Keep what finished studies found as small files without names of hosts, or list them."""
+    """Store results of finished studies for new ones, without host names, or list them.
+
+    Example: `tuner corpus add nginx.yaml`
+    """
     if action is Action.ADD and not studies:
         raise UsageError("corpus add: there is no study to add. Name one: tuner corpus add STUDY")
     if action is Action.LIST and studies:

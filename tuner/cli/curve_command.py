@@ -35,24 +35,25 @@ def curve(  # noqa: PLR0913, PLR0917 - the command's options
         list[str] | None,
         typer.Argument(
             metavar="[CONFIGURATION]...",
-            help="default, winner, a preset, or YAML files of values; default and winner if none is given.",
+            help="default, winner, a preset or a file of values (default: default and winner).",
             autocompletion=names.configurations,
         ),
     ] = None,
     connections: Annotated[
-        str, typer.Option(help="Under how many connections each is measured.")
+        str, typer.Option(help="Numbers of connections to measure.")
     ] = "100,300,1000,3000,10000",
-    minutes: Annotated[
-        float | None, minutes_option("Longest wall time; by default that of four blocks")
-    ] = None,
-    preset: Annotated[Preset | None, typer.Option(help="For how long each trial is loaded.")] = None,
+    minutes: Annotated[float | None, minutes_option("Time limit (default: enough for four blocks)")] = None,
+    preset: Annotated[Preset | None, typer.Option(help="Measurement length per trial.")] = None,
     output: ResultPath = None,
     as_json: AsJson = False,
     as_markdown: AsMarkdown = False,
     as_csv: AsCsv = False,
     yes: Agreed = False,
 ) -> None:
-    """Measure goodput, failures and p99 over connections: up to how many each configuration bears."""
+    """Measure goodput, failures and p99 over connections: the capacity of each configuration.
+
+    Example: `tuner curve nginx.yaml --connections 100,1000,10000`
+    """
     refuse_below("--minutes", minutes, 0.1)
     form = choose_form(as_json=as_json, as_markdown=as_markdown, as_csv=as_csv)
     counts = read_counts(connections)

@@ -12,11 +12,14 @@ from tuner.interrupts import signals_interrupt
 
 def dashboard(
     study: StudyPath,
-    port: Annotated[int, typer.Option(help="Port of this machine to listen on; 0 takes any.")] = 8080,
-    browser: Annotated[bool, typer.Option("--browser", help="Open a browser on it.")] = False,
+    port: Annotated[int, typer.Option(help="Local port to listen on; 0 takes any free one.")] = 8080,
+    browser: Annotated[bool, typer.Option("--browser", help="Open it in a browser.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Show a study in Optuna's dashboard, also while it runs: to look at only, on this machine only."""
+    """Show a study in Optuna's dashboard, even while it runs: read-only, on this machine.
+
+    Example: `tuner dashboard nginx.yaml --browser`
+    """
     refuse_outside("--port", port, 0, 65535)
     settings = read_study(study)
     from tuner.commands.dashboard import open_dashboard

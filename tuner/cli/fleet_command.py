@@ -16,14 +16,19 @@ CLEAR = "\x1b[H\x1b[2J"
 
 def worker(
     study: StudyPath,
-    scheduler: Annotated[str, typer.Option(metavar="ADDRESS", help="Dask scheduler, as tls://host:8786.")],
+    scheduler: Annotated[
+        str, typer.Option(metavar="ADDRESS", help="Address of the Dask scheduler, such as tls://host:8786.")
+    ],
     target: Annotated[
-        str | None, typer.Option(metavar="HOST", help="Host to measure on: local, or ssh://user@host:port.")
+        str | None, typer.Option(metavar="HOST", help="Host to measure on: local or ssh://user@host:port.")
     ] = None,
     yes: Agreed = False,
     as_json: AsJson = False,
 ) -> None:
-    """Run the trials of one host for a controller: `tuner run STUDY --scheduler ADDRESS`."""
+    """Run the trials of one host for `tuner run STUDY --scheduler ADDRESS`.
+
+    Example: `tuner worker nginx.yaml --scheduler tls://host:8786`
+    """
     settings = read_study(study)
     if target is not None:
         from tuner.study.file import choose_target
@@ -43,19 +48,22 @@ def worker(
 
 def fleet(
     study: StudyPath,
-    watch: Annotated[bool, typer.Option("--watch", help="Show it again and again, until Ctrl-C.")] = False,
-    every: Annotated[float, typer.Option(help="Seconds between two looks.")] = 2.0,
+    watch: Annotated[bool, typer.Option("--watch", help="Refresh until you press Ctrl-C.")] = False,
+    every: Annotated[float, typer.Option(help="Seconds between refreshes, 0.2 to 3600.")] = 2.0,
     scheduler: Annotated[
         str | None,
-        typer.Option(metavar="ADDRESS", help="Dask scheduler of `tuner worker`, as tls://host:8786."),
+        typer.Option(metavar="ADDRESS", help="Address of the Dask scheduler, such as tls://host:8786."),
     ] = None,
     prometheus: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Write it for node_exporter's textfile collector, too."),
+        typer.Option(metavar="FILE", help="Additional file for node_exporter's textfile collector."),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show who works on a study: what is measured on each host, since when, trials per hour, failures."""
+    """Show the hosts of a study: current trial, its start, trials per hour, failures.
+
+    Example: `tuner fleet nginx.yaml --watch`
+    """
     refuse_outside("--every", every, 0.2, 3600)
     if watch and as_json:
         raise UsageError("--watch, --json: what is watched is for people. Call it again for each look.")

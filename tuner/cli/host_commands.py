@@ -35,21 +35,24 @@ def _told_when_stopped(place: str, told: str) -> Iterator[None]:
 def apply(  # noqa: PLR0913, PLR0917 - the command's options
     study: StudyPath,
     host: Annotated[
-        str | None, typer.Option(help="local or ssh://user@host; the study's target when left out.")
+        str | None, typer.Option(help="Host: local or ssh://user@host (default: the study's target).")
     ] = None,
-    url: Annotated[str | None, typer.Option(help="What must answer with 200 afterwards.")] = None,
+    url: Annotated[str | None, typer.Option(help="URL that must return status 200 after the change.")] = None,
     confirm_within: Annotated[
-        str, typer.Option(help="Time until the host rolls back: 90s, 10m, 2h.")
+        str, typer.Option(help="Time until rollback unless confirmed, 10s to 24h.")
     ] = "10m",
-    undo: Annotated[bool, typer.Option("--undo", help="Take back what was applied last.")] = False,
+    undo: Annotated[bool, typer.Option("--undo", help="Roll back the last apply.")] = False,
     accept: Annotated[
-        bool, typer.Option("--accept", help="With --undo: leave what somebody has changed since.")
+        bool, typer.Option("--accept", help="With --undo: keep files that have changed since.")
     ] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what it would change, and end.")] = False,
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask before it is changed.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the changes without making them.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Change the host without asking.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Put the winner on a host for good; it is taken back unless `tuner confirm` comes in time."""
+    """Apply the winner to a host permanently; it rolls back unless confirmed in time.
+
+    Example: `tuner apply nginx.yaml --host ssh://root@web1`
+    """
     settings = read_study(study)
     place = host or settings.target.host
     if undo:
@@ -114,9 +117,13 @@ def _undo(settings: "Study", place: str, *, accepts: bool, is_dry: bool, yes: bo
 
 
 def confirm(
-    host: Annotated[str, typer.Option(help="Where it was applied.")] = "local", as_json: AsJson = False
+    host: Annotated[str, typer.Option(help="Host to confirm: local or ssh://user@host.")] = "local",
+    as_json: AsJson = False,
 ) -> None:
-    """Keep what `tuner apply` has put on a host."""
+    """Confirm the last apply on a host, so that it does not roll back.
+
+    Example: `tuner confirm --host ssh://root@web1`
+    """
     from tuner import plugins
     from tuner.restore.journal import open_journal
     from tuner.restore.recovery import confirm as confirm_host
@@ -129,14 +136,17 @@ def confirm(
 
 
 def restore(
-    host: Annotated[str, typer.Option(help="Host whose backups to restore.")] = "local",
+    host: Annotated[str, typer.Option(help="Host to restore: local or ssh://user@host.")] = "local",
     accept: Annotated[
-        bool, typer.Option("--accept", help="Let go of what cannot be restored; its backups are kept.")
+        bool, typer.Option("--accept", help="Give up on files that cannot be restored; keep their backups.")
     ] = False,
-    yes: Annotated[bool, typer.Option("--yes", help="With --accept: do not ask before.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="With --accept: do not ask.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Restore what an interrupted run changed."""
+    """Restore what an interrupted run changed.
+
+    Example: `tuner restore --host ssh://root@web1`
+    """
     from tuner import plugins
     from tuner.deploy.load_target import remove_tokens
     from tuner.restore.journal import open_journal

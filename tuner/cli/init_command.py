@@ -22,53 +22,60 @@ def init(  # noqa: PLR0913, PLR0917 - the command's options
     server: Annotated[
         str | None,
         typer.Argument(
-            help="Which server to tune: apache, nginx …; without one, what is installed here.",
+            help="Server to tune: apache, nginx, … (default: the one installed here).",
             autocompletion=names.servers,
         ),
     ] = None,
-    output: Annotated[Path | None, typer.Option("-o", "--output", help="File to write.")] = None,
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", help="Study file to write (default: SERVER.yaml).")
+    ] = None,
     named: Annotated[
         str | None,
         typer.Option(
-            "--server", metavar="NAME", help="The same, as an option.", autocompletion=names.servers
+            "--server", metavar="NAME", help="Server to tune, as an option.", autocompletion=names.servers
         ),
     ] = None,
     managed: Annotated[
-        bool, typer.Option("--managed", help="Tune the installed service; its virtual hosts make the load.")
+        bool, typer.Option("--managed", help="Tune the installed service, with load for its virtual hosts.")
     ] = False,
     url: Annotated[
-        str | None, typer.Option(help="With --managed, or for an installed php-fpm: a page that it makes.")
+        str | None, typer.Option(help="URL to load, with --managed or for an installed php-fpm.")
     ] = None,
     study: Annotated[
         str | None,
         typer.Option(
-            metavar="NAME", help="Instead, a study that `tuner studies` lists.", autocompletion=names.studies
+            metavar="NAME",
+            help="Built-in study to copy instead; see `tuner studies`.",
+            autocompletion=names.studies,
         ),
     ] = None,
     content: Annotated[
         str | None,
-        typer.Option(help="Built-in content to ask for; `tuner loads`.", autocompletion=names.contents),
+        typer.Option(help="Built-in content to request; see `tuner loads`.", autocompletion=names.contents),
     ] = None,
     backend: Annotated[
         str | None,
         typer.Option(
-            help="What stands behind it: php-fpm (tuned as well), h2o, websocket-echo …",
+            help="Backend of the server: php-fpm (tuned as well), h2o, websocket-echo, …",
             autocompletion=names.backends,
         ),
     ] = None,
     corpus: Annotated[
         Path | None,
-        typer.Option(
-            metavar="DIR", help="Propose hints from a corpus of earlier studies; see `tuner corpus`."
-        ),
+        typer.Option(metavar="DIR", help="Folder of earlier studies to take hints from; see `tuner corpus`."),
     ] = None,
     from_advice: Annotated[
         bool,
-        typer.Option("--from-advice", help="Try first what `tuner advise` proposes for the running server."),
+        typer.Option(
+            "--from-advice", help="Start with the proposals of `tuner advise` for the running server."
+        ),
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Find a server here, and write a commented study file for it, or write one that comes with tuner."""
+    """Write a commented study file for a server on this machine, or copy a built-in study.
+
+    Example: `tuner init nginx`
+    """
     from tuner.commands.template import copy_study, write_study
 
     if named is not None and server not in {None, named}:

@@ -15,15 +15,18 @@ from tuner.errors import UsageError
 
 def spaces(
     name: Annotated[
-        str | None, typer.Argument(help="A space; all names when left out.", autocompletion=names.spaces)
+        str | None, typer.Argument(help="Space to show (default: all names).", autocompletion=names.spaces)
     ] = None,
     study: Annotated[
         Path | None,
-        typer.Option("--study", help="What a study searches on its host and under its load, and what not."),
+        typer.Option("--study", help="Study file whose searched settings to show, with reasons."),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """List search spaces, or the parameters of one with range, default and reason."""
+    """List search spaces, or the settings of one with range, default and reason.
+
+    Example: `tuner spaces nginx`
+    """
     from tuner.space import describe_space, describe_spaces
 
     if study is not None:
@@ -55,7 +58,10 @@ def _list_searched(study: Path, name: str | None, *, as_json: bool) -> None:
 
 
 def loads(as_json: AsJson = False) -> None:
-    """List the built-in contents that a load can ask for, by name."""
+    """List the built-in contents that a load can request.
+
+    Example: `tuner loads`
+    """
     from tuner.study.loads.builtin_loads import BUILTIN_LOADS
 
     found = BUILTIN_LOADS.values()
@@ -76,7 +82,10 @@ def loads(as_json: AsJson = False) -> None:
 
 
 def studies(as_json: AsJson = False) -> None:
-    """List the studies that come with tuner, experiments of others to be made again; `tuner init --study`."""
+    """List the built-in studies, which repeat published experiments.
+
+    Example: `tuner studies`
+    """
     from tuner.study.named_studies import load_named
 
     found = load_named()
@@ -104,13 +113,16 @@ class FileKind(StrEnum):
 
 
 def schema(
-    kind: Annotated[
-        FileKind, typer.Argument(help="Of which files: of studies, or of search spaces.")
-    ] = FileKind.STUDY,
-    output: Annotated[Path | None, typer.Option("-o", "--output", help="File to write.")] = None,
+    kind: Annotated[FileKind, typer.Argument(help="Kind of file.")] = FileKind.STUDY,
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", help="File to write (default: the screen).")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Print the JSON Schema by which editors complete and check study files, with the adapters known here."""
+    """Print the JSON Schema with which editors complete and check study files.
+
+    Example: `tuner schema study -o study.schema.json`
+    """
     from tuner.commands.template import write_new
     from tuner.space.schema import json_schema as space_schema
     from tuner.study.schema import json_schema as study_schema
@@ -123,7 +135,10 @@ def schema(
 
 
 def adapters(as_json: AsJson = False) -> None:
-    """List the hosts, servers and load generators that tuner knows."""
+    """List the hosts, servers and load generators that tuner knows.
+
+    Example: `tuner adapters`
+    """
     from dataclasses import asdict
 
     from tuner.plugins import list_adapters

@@ -42,18 +42,23 @@ def verify(  # noqa: PLR0913, PLR0917 - the command's options
     study: StudyPath,
     host: Annotated[
         str | None,
-        typer.Option(help="Where it was applied: local or ssh://user@host; for private servers a sandbox."),
+        typer.Option(help="Host of the apply: local or ssh://user@host (default: the study's target)."),
     ] = None,
     measure: Annotated[
-        bool, typer.Option("--measure", help="Measure the gain anew; restarts what is installed.")
+        bool, typer.Option("--measure", help="Re-measure the gain; this restarts installed services.")
     ] = False,
-    pairs: Annotated[int | None, typer.Option(help="With --measure: pairs at the most.")] = None,
-    preset: Annotated[Preset | None, typer.Option(help="With --measure: how long a trial is loaded.")] = None,
-    url: Annotated[str | None, typer.Option(help="With --host: what is requested there.")] = None,
+    pairs: Annotated[int | None, typer.Option(help="With --measure: maximum number of pairs.")] = None,
+    preset: Annotated[
+        Preset | None, typer.Option(help="With --measure: measurement length per trial.")
+    ] = None,
+    url: Annotated[str | None, typer.Option(help="With --host: URL to request there.")] = None,
     as_json: AsJson = False,
     yes: Agreed = False,
 ) -> None:
-    """Read back whether the winner is still active, what has changed since, and whether its gain holds."""
+    """Check whether the winner is still active, what has changed since, and whether its gain holds.
+
+    Example: `tuner verify nginx.yaml --host ssh://root@web1`
+    """
     refuse_below("--pairs", pairs, LEAST_PAIRS)
     if not measure and (pairs is not None or preset is not None):
         raise UsageError("--pairs, --preset: nothing is measured. Add --measure, or leave them out.")
@@ -84,26 +89,29 @@ def gate(  # noqa: PLR0913, PLR0917 - the command's options
     baseline: Annotated[
         str,
         typer.Option(
-            metavar="FILE", help="A file of values, another study file, tuner.json, default or a preset."
+            metavar="FILE", help="default, a preset, a file of values, another study file or tuner.json."
         ),
     ],
     new: Annotated[
         str, typer.Option(metavar="CONFIG", help="default, winner, a preset, or a file of values.")
     ] = DEFAULT,
-    margin: Annotated[str, typer.Option(help="How much slower it may be.")] = "3%",
-    pairs: Annotated[int | None, typer.Option(help="Pairs at the most.")] = None,
-    preset: Annotated[Preset | None, typer.Option(help="For how long each trial is loaded.")] = None,
+    margin: Annotated[str, typer.Option(help="Largest slowdown that passes, 0% to 50%.")] = "3%",
+    pairs: Annotated[int | None, typer.Option(help="Maximum number of pairs.")] = None,
+    preset: Annotated[Preset | None, typer.Option(help="Measurement length per trial.")] = None,
     unclear: Annotated[
-        Unclear, typer.Option(help="How it ends when the pairs do not decide: own is code 6.")
+        Unclear, typer.Option(help="Exit when the pairs do not decide; own exits with code 6.")
     ] = Unclear.OWN,
-    summary: Annotated[Path | None, typer.Option(help="Markdown file to write, too.")] = None,
+    summary: Annotated[Path | None, typer.Option(help="Additional Markdown file for the result.")] = None,
     step_summary: Annotated[
         bool, typer.Option("--step-summary", help=f"Append the Markdown to ${STEP_SUMMARY}.")
     ] = False,
     as_json: AsJson = False,
     yes: Agreed = False,
 ) -> None:
-    """Measure whether a new build or configuration is no slower than a baseline; for CI."""
+    """Test in CI whether a new build or configuration is no slower than a baseline.
+
+    Example: `tuner gate nginx.yaml --baseline default --new new.yaml`
+    """
     refuse_below("--pairs", pairs, LEAST_PAIRS)
     share = read_margin(margin)
     appended = find_step_summary() if step_summary else None

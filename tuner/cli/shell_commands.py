@@ -32,10 +32,13 @@ class Shell(StrEnum):
 
 
 def completion(
-    shell: Annotated[Shell, typer.Argument(help="For which shell.")],
+    shell: Annotated[Shell, typer.Argument(help="Shell to complete in.")],
     as_json: AsJson = False,
 ) -> None:
-    """Print the script that lets a shell complete commands, options and names."""
+    """Print the script with which a shell completes commands, options and names.
+
+    Example: `tuner completion fish > ~/.config/fish/completions/tuner.fish`
+    """
     from typer.completion import get_completion_script  # type: ignore[attr-defined]
 
     script = get_completion_script(
@@ -48,7 +51,10 @@ def completion(
 
 
 def man(ctx: typer.Context, as_json: AsJson = False) -> None:
-    """Print the man page; `tuner man | man -l -` shows it."""
+    """Print the man page.
+
+    Example: `tuner man | man -l -`
+    """
     page = "\n".join(_write_page(ctx.find_root()))
     if as_json:
         print_json({"section": SECTION, "page": page})
@@ -76,7 +82,8 @@ def _write_page(root: Any) -> Iterator[str]:  # noqa: ANN401 - typer gives its c
 def _write_command(root: Any, command: Any) -> Iterator[str]:  # noqa: ANN401
     context = typer.Context(command, info_name=command.name, parent=root)
     yield from (f".SS {command.name}", f".B {COMMAND} {command.name}", *_set(_usage(context)))
-    yield from (".PP", *_set(command.help or ""))
+    for paragraph in (command.help or "").split("\n\n"):
+        yield from (".PP", *_set(paragraph))
     yield from _write_parameters(context, SHARED)
 
 

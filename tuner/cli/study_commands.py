@@ -54,20 +54,25 @@ class Preset(StrEnum):
 
 def check(
     study: StudyPath,
-    noise: Annotated[bool, typer.Option("--noise", help="Measure what gain this host can prove.")] = False,
+    noise: Annotated[
+        bool, typer.Option("--noise", help="Measure the smallest gain that this host can prove.")
+    ] = False,
     plan: Annotated[
-        bool, typer.Option("--plan", help="Of installed services: show the largest changes as a diff.")
+        bool, typer.Option("--plan", help="Show the largest changes to installed services as a diff.")
     ] = False,
     sudoers: Annotated[
-        bool, typer.Option("--sudoers", help="Print the sudoers file for what needs root on the target.")
+        bool, typer.Option("--sudoers", help="Print a sudoers file for the commands that need root.")
     ] = False,
     trust: Annotated[
         bool,
-        typer.Option("--trust", help="Run the commands, and make the settings, that are the study's own."),
+        typer.Option("--trust", help="Allow the commands and settings that the study defines."),
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Try everything that a run needs, without beginning one."""
+    """Validate a study without running it.
+
+    Example: `tuner check nginx.yaml`
+    """
     # It ends before garbage could matter; a tenth of the time would go into looking for it.
     gc.disable()
     settings = read_study(study)
@@ -109,17 +114,22 @@ def check(
 
 def run(
     study: StudyPath,
-    preset: Annotated[Preset | None, typer.Option(help="How thorough; quick takes five minutes.")] = None,
-    minutes: Annotated[float | None, minutes_option("Wall time of the whole run")] = None,
-    trials: Annotated[int | None, typer.Option(help="Configurations to try at the most.")] = None,
+    preset: Annotated[
+        Preset | None, typer.Option(help="Thoroughness: 5, 75 or 180 minutes (default: as in the study).")
+    ] = None,
+    minutes: Annotated[float | None, minutes_option("Time limit of the whole run")] = None,
+    trials: Annotated[int | None, typer.Option(help="Maximum number of configurations to try.")] = None,
     scheduler: Annotated[
         str | None,
-        typer.Option(metavar="ADDRESS", help="Dask scheduler of `tuner worker`, as tls://host:8786."),
+        typer.Option(metavar="ADDRESS", help="Address of the Dask scheduler, such as tls://host:8786."),
     ] = None,
     yes: Agreed = False,
     as_json: AsJson = False,
 ) -> None:
-    """Find, prove and export better settings; resume an interrupted run."""
+    """Find, prove and export better settings; resume an interrupted run.
+
+    Example: `tuner run nginx.yaml --preset quick`
+    """
     settings = read_study(study)
     from tuner.study.file import for_each_target
     from tuner.study.presets import MOST_MINUTES, MOST_TRIALS
@@ -175,7 +185,10 @@ def show(
     as_markdown: AsMarkdown = False,
     as_csv: Annotated[bool, typer.Option("--csv", help="Print all trials as CSV.")] = False,
 ) -> None:
-    """Show the state of a study: incumbent, winner, gain."""
+    """Show the state of a study: incumbent, winner, gain.
+
+    Example: `tuner show nginx.yaml`
+    """
     form = choose_form(as_json=as_json, as_markdown=as_markdown, as_csv=as_csv)
     settings = read_study(study)
     from tuner.commands.outputs import find_results
@@ -242,13 +255,16 @@ def explain(
         str | None,
         typer.Option(
             metavar="NAME",
-            help="All that is known of one parameter, and its curve.",
+            help="Parameter to show in detail, with its response curve.",
             autocompletion=names.parameters,
         ),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show the effect of each setting, what other settings would do, and how sure that is."""
+    """Show the effect of each setting and of other values, with confidence intervals.
+
+    Example: `tuner explain nginx.yaml --parameter worker_processes`
+    """
     settings = read_study(study)
     from tuner.report.explanation.as_json import depth_json, explanation_json
     from tuner.report.explanation.text import depth_text, explain_summary
@@ -275,7 +291,10 @@ def report(
     output: Annotated[Path | None, typer.Option("-o", "--output", help="HTML file to write.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Write one self-contained HTML page."""
+    """Write the study as one self-contained HTML page.
+
+    Example: `tuner report nginx.yaml -o nginx.html`
+    """
     settings = read_study(study)
     from tuner.commands.page import find_page, keep_page, make_page, write_page
 
@@ -301,13 +320,19 @@ def export(
             autocompletion=names.formats,
         ),
     ],
-    output: Annotated[Path | None, typer.Option("-o", "--output", help="Folder to write to.")] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("-o", "--output", help="Folder to write to (default: that of the study's results)."),
+    ] = None,
     pick: Annotated[
-        int | None, typer.Option(help="Of a study with two objectives, the choice that `tuner show` lists.")
+        int | None, typer.Option(help="Number of a choice that `tuner show` lists, for two objectives.")
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Write the winning settings in a format that operators use, with what takes them back."""
+    """Write the winning settings in a format for operators, with a way to undo them.
+
+    Example: `tuner export nginx.yaml --format ansible`
+    """
     settings = read_study(study)
     from tuner.commands.outputs import write_export
 

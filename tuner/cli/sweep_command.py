@@ -37,25 +37,28 @@ def sweep(  # noqa: PLR0913, PLR0917 - the command's options
     study: StudyPath,
     parameter: Annotated[
         str,
-        typer.Argument(metavar="PARAMETER", help="The one that is varied.", autocompletion=names.parameters),
+        typer.Argument(metavar="PARAMETER", help="Parameter to vary.", autocompletion=names.parameters),
     ],
     values: Annotated[
         str | None,
-        typer.Option("--values", help="Where it is measured: 8,16,32 or off,on; a grid if not given."),
+        typer.Option("--values", help="Values to measure, such as 8,16,32 or off,on (default: a grid)."),
     ] = None,
     around: Annotated[
-        Base | None, typer.Option(help="A finer grid around the value that it has there.")
+        Base | None, typer.Option(help="Configuration whose value is the center of a finer grid.")
     ] = None,
-    at: Annotated[Base, typer.Option(help="What all other settings are.")] = Base.DEFAULT,
-    minutes: Annotated[float | None, minutes_option("Longest wall time; 4 with the preset quick")] = None,
-    preset: Annotated[Preset | None, typer.Option(help="For how long each trial is loaded.")] = None,
+    at: Annotated[Base, typer.Option(help="Configuration of all other settings.")] = Base.DEFAULT,
+    minutes: Annotated[float | None, minutes_option("Time limit (4 minutes with preset quick)")] = None,
+    preset: Annotated[Preset | None, typer.Option(help="Measurement length per trial.")] = None,
     output: ResultPath = None,
     as_json: AsJson = False,
     as_markdown: AsMarkdown = False,
     as_csv: AsCsv = False,
     yes: Agreed = False,
 ) -> None:
-    """Measure one parameter's response: best value, tolerance, curve; resume an interrupted one."""
+    """Measure one parameter: best value, tolerance, curve; resume an interrupted sweep.
+
+    Example: `tuner sweep nginx.yaml worker_processes`
+    """
     if values is not None and around is not None:
         raise UsageError("--values, --around: the values are given, or chosen around one. Leave one out.")
     form = choose_form(as_json=as_json, as_markdown=as_markdown, as_csv=as_csv)

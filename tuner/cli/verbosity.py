@@ -9,11 +9,9 @@ import typer
 
 from tuner.log import show_log
 
-Quiet = Annotated[bool, typer.Option("-q", "--quiet", help="Print the result and errors only.")]
-Verbose = Annotated[
-    bool, typer.Option("-v", "--verbose", help="Print each window, and failures with their whole reason.")
-]
-Debug = Annotated[bool, typer.Option("--debug", help="Show the log, and where an error came from.")]
+Quiet = Annotated[bool, typer.Option("-q", "--quiet", help="Print only results and errors.")]
+Verbose = Annotated[bool, typer.Option("-v", "--verbose", help="Print each window, and failures in full.")]
+Debug = Annotated[bool, typer.Option("--debug", help="Print the log, and tracebacks of errors.")]
 
 
 class Verbosity:

@@ -1,12 +1,15 @@
 """What the command does before it runs anything, and with which code it ends whatever happens."""
 
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
+
+from tuner.cli import GROUPS
 
 COUNT_THREADS = """
 import os, sys
@@ -156,11 +159,13 @@ def test_help_has_its_short_name(arguments):
 
 
 @pytest.mark.parametrize("columns", ["80", "40"])
-def test_the_list_of_commands_cuts_no_sentence_off(columns):
-    said = " ".join(call(TUNER, "-h", variables={"COLUMNS": columns}).stdout.split())
+def test_the_list_of_commands_has_groups_and_cuts_no_sentence_off(columns):
+    said = call(TUNER, "-h", variables={"COLUMNS": columns}).stdout
+    listed = " ".join(said.partition("\nStart:\n")[2].split())
 
-    assert "..." not in said.partition("Commands:")[2]
-    assert "Find a server here, and write a commented study file for it" in said
+    assert re.findall(r"^(\w+):$", said, re.MULTILINE)[1:] == [*GROUPS]
+    assert "..." not in listed
+    assert listed.startswith("init Write a commented study file for a server on this machine")
 
 
 def test_a_command_takes_the_options_of_how_much_it_says_before_and_after_its_name():
