@@ -11,6 +11,8 @@ import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from tuner.report.figures.trial_figures import pair_ratios
+
 from benchmarks.figures import Figure
 from tuner import Study, load_study, read, run
 from tuner.campaign.campaign import calibrate
@@ -20,7 +22,6 @@ from tuner.campaign.progress import NullProgress
 from tuner.campaign.stages.confirm import confirm, read_gain
 from tuner.optimize.catalogue import make_optimizer
 from tuner.records import Blame, Trial, Window
-from tuner.report.figures.trial_figures import pair_ratios
 from tuner.report.wording import say_gain
 from tuner.statistics.confirmation.paired_gain import Gain, judge_pairs
 from tuner.study.open_storage import open_storage

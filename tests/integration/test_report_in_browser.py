@@ -14,6 +14,7 @@ from tests.unit.simulated_study import make_summary
 from tuner.records import Failure, State
 from tuner.report.contest.page import render_contest
 from tuner.report.curve.page import render_curve
+from tuner.report.markup import SCRIPT, embed_script, read_script
 from tuner.report.page import render_report
 from tuner.report.summary import Summary
 from tuner.report.sweep.page import render_sweep
@@ -21,34 +22,33 @@ from tuner.report.sweep.page import render_sweep
 WIDTHS = (1280, 390)
 THEMES = ("light", "dark")
 UNDRAWN = """
-[...document.querySelectorAll("figure.chart, figure.bars")].filter((figure) => {
-  const pictures = [...figure.querySelectorAll(".plot > svg, td.bar svg")];
-  const marks = figure.querySelectorAll("svg [data-trial], svg [data-tip], td.bar rect, td.bar use");
-  const isSmall = (picture) => picture.getBoundingClientRect().width < 100;
-  const isEmpty = (mark) => { const box = mark.getBoundingClientRect(); return !box.height; };
-  return !pictures.length || pictures.some(isSmall) || !marks.length || [...marks].some(isEmpty);
-}).map((figure) => figure.id)
+[...document.querySelectorAll(".plot")].filter((place) => {
+  if (place.closest("details:not([open])")) return false;
+  const picture = place.querySelector("svg.main-svg");
+  const marks = place.querySelectorAll(".trace path, .trace .point");
+  return !picture || picture.getBoundingClientRect().width < 100 || !marks.length;
+}).map((place) => place.id)
+"""
+OPEN_ALL = 'document.querySelectorAll("details").forEach((each) => { each.open = true; })'
+SHOW_ALL = """
+new Promise((done) => {
+  const places = [...document.querySelectorAll(".plot")];
+  places.forEach((place) => drawn.has(place) || draw(place));
+  requestAnimationFrame(() => requestAnimationFrame(done));
+})
 """
 OVERFLOWING = """
 [...document.querySelectorAll("body *")].filter((element) => {
   const box = element.getBoundingClientRect();
   const isOut = box.width && box.right > document.documentElement.clientWidth + 1;
-  return isOut && !element.closest(".scroll, .plot svg, .sweep svg");
+  return isOut && !element.closest(".scroll, .plot, pre");
 }).map((element) => element.outerHTML.slice(0, 80))
 """
-OVERLAPPING = """
-[...document.querySelectorAll(".plot > svg, th.bar svg, .sweep svg")].flatMap((picture) => {
-  const labels = [...picture.querySelectorAll(".grid text, .sweep text")]
-    .map((each) => [each, each.getBoundingClientRect()]);
-  return labels.flatMap(([one, a], index) => labels.slice(index + 1)
-    .filter(([, b]) => a.left < b.right && b.left < a.right && a.top + 2 < b.bottom && b.top + 2 < a.bottom)
-    .map(([other]) => `${one.textContent} over ${other.textContent}`));
-})
-"""
 CUT_OFF = """
-[...document.querySelectorAll(".plot:not(.wide) text, th.bar text, .sweep text")].filter((label) => {
+[...document.querySelectorAll(".xtick text, .ytick text")].filter((label) => {
+  if (label.closest(".wide")) return false;
   const box = label.getBoundingClientRect();
-  return box.left < 0 || box.right > document.documentElement.clientWidth;
+  return box.width && (box.left < 0 || box.right > document.documentElement.clientWidth);
 }).map((label) => label.textContent)
 """
 FAINT = """
@@ -80,6 +80,7 @@ FAINT = """
 """
 SWEEP = make_sweep({768: 10_000, 1500: 12_000, 3000: 15_000, 6000: 14_750, 12000: 9_000})
 CURVE = make_curve({"default": rates(DEFAULT_RATES, (1000, 10_000)), "winner": rates(WINNER_RATES)})
+COMMANDS = [("Apply it", "tuner apply nginx.yaml"), ("Undo it", "tuner apply nginx.yaml --undo")]
 HOSTILE = "</script><script>window.hacked = 1</script><img src=x onerror='window.hacked = 2'>"
 
 
@@ -97,7 +98,8 @@ def summary() -> Summary:
 @pytest.fixture(scope="module")
 def report(summary: Summary, tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("report") / "report.html"
-    path.write_text(render_report(summary, [SWEEP], [CURVE]), encoding="utf-8")
+    path.write_text(render_report(summary, [SWEEP], [CURVE], COMMANDS), encoding="utf-8")
+    (path.parent / SCRIPT).write_text(read_script(), encoding="utf-8")
     return path
 
 
@@ -110,10 +112,13 @@ def page(browser: Page, report: Path, request: pytest.FixtureRequest) -> Page:
 
 
 def test_every_figure_is_drawn_without_a_complaint_or_a_request(page: Page, report: Path) -> None:
+    page.evaluate(OPEN_ALL)
+    page.evaluate(SHOW_ALL)
+
     assert page.evaluate(UNDRAWN) == []
-    assert page.evaluate('document.querySelectorAll("figure.chart, figure.bars").length') >= 13
+    assert page.evaluate('document.querySelectorAll(".plot").length') >= 10
     assert page.complaints == []
-    assert page.requests == [report.as_uri()]
+    assert page.requests == [report.as_uri(), report.with_name(SCRIPT).as_uri()]
 
 
 def test_the_page_never_scrolls_sideways(page: Page) -> None:
@@ -121,13 +126,15 @@ def test_the_page_never_scrolls_sideways(page: Page) -> None:
     assert page.evaluate(OVERFLOWING) == []
 
 
-def test_labels_neither_overlap_nor_leave_the_window(page: Page) -> None:
-    assert page.evaluate(OVERLAPPING) == []
+def test_labels_stay_in_the_window(page: Page) -> None:
+    page.evaluate(OPEN_ALL)
+    page.evaluate(SHOW_ALL)
+
     assert page.evaluate(CUT_OFF) == []
 
 
 def test_every_text_stands_out_from_what_is_behind_it(page: Page) -> None:
-    page.evaluate('document.querySelectorAll("details").forEach((each) => { each.open = true; })')
+    page.evaluate(OPEN_ALL)
     found = page.evaluate(FAINT)
 
     assert found["seen"] > 500
@@ -135,7 +142,7 @@ def test_every_text_stands_out_from_what_is_behind_it(page: Page) -> None:
 
 
 def test_axe_finds_no_violation_in_any_part(page: Page) -> None:
-    page.evaluate('document.querySelectorAll("details").forEach((each) => { each.open = true; })')
+    page.evaluate(OPEN_ALL)
 
     assert page.violations() == []
 
@@ -153,7 +160,7 @@ def test_the_pages_of_other_commands_are_accessible_and_fit_their_window(
     browser: Page, name: str, width: int, tmp_path: Path
 ) -> None:
     path = tmp_path / f"{name}.html"
-    path.write_text(OTHER_PAGES[name](), encoding="utf-8")
+    path.write_text(embed_script(OTHER_PAGES[name]()), encoding="utf-8")
     browser.open(path, width=width)
     for theme in THEMES:
         browser.prefer(theme)
@@ -161,17 +168,21 @@ def test_the_pages_of_other_commands_are_accessible_and_fit_their_window(
         assert browser.evaluate(FAINT)["faint"] == [], theme
 
     assert browser.evaluate(OVERFLOWING) == []
-    assert browser.evaluate(OVERLAPPING) == []
+    browser.evaluate(SHOW_ALL)
+    assert browser.evaluate(UNDRAWN) == []
+    assert browser.evaluate(CUT_OFF) == []
     assert browser.complaints == []
     assert browser.requests == [path.as_uri()]
 
 
-def test_verdict_and_sides_are_in_the_first_screen(page: Page) -> None:
-    bottoms = page.evaluate(
-        '[".verdict", "table"].map((name) => document.querySelector(name).getBoundingClientRect().bottom)'
+def test_verdict_change_and_commands_are_in_the_first_screen(browser: Page, report: Path) -> None:
+    browser.open(report, width=1280, height=900)
+    bottoms = browser.evaluate(
+        '[".verdict", "#diff", "#commands"]'
+        ".map((name) => document.querySelector(name).getBoundingClientRect().bottom)"
     )
+
     assert max(bottoms) <= 900
-    assert page.evaluate('document.querySelector("#conclude").getBoundingClientRect().bottom') <= 900
 
 
 def test_the_page_has_the_theme_of_the_system_until_the_reader_chooses_another(
@@ -199,45 +210,26 @@ def test_the_page_has_the_theme_of_the_system_until_the_reader_chooses_another(
     browser.evaluate("localStorage.clear()")
 
 
-def test_points_are_read_with_the_keyboard(browser: Page, report: Path) -> None:
-    browser.open(report, width=390)
-    shown = 'document.querySelector("#tip:not([hidden])")?.textContent ?? ""'
-    browser.evaluate('document.querySelector("#timeline .plot").focus()')
-    assert browser.evaluate(shown) == ""
-
-    browser.press("ArrowRight")
-    first = browser.evaluate(shown)
-    browser.press("ArrowRight")
-
-    assert first.startswith("trial 0, control, complete")
-    assert browser.evaluate(shown).startswith("trial 1,")
-    browser.press("Escape")
-    assert browser.evaluate(shown) == ""
-
-
-def test_a_point_is_described_where_the_mouse_is_near(browser: Page, report: Path) -> None:
+def test_figures_take_the_colours_of_the_theme(browser: Page, report: Path) -> None:
+    colour = 'getComputedStyle(document.querySelector("#effects .xtick text")).fill'
+    browser.prefer("light")
     browser.open(report, width=1280)
-    at = browser.evaluate("""(() => {
-      const point = document.querySelector("#slice-0 use[data-trial]");
-      point.scrollIntoView({block: "center"});
-      const box = point.getBoundingClientRect();
-      return [box.x + 4, box.y + 4];
-    })()""")
+    browser.evaluate(SHOW_ALL)
+    light = browser.evaluate(colour)
+    browser.evaluate('document.getElementById("theme").click()')
 
-    browser.evaluate("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
-    browser.call("Input.dispatchMouseEvent", type="mouseMoved", x=at[0], y=at[1])
-
-    assert browser.evaluate('document.querySelector("#tip:not([hidden])").textContent').startswith("trial ")
+    assert (light, browser.evaluate(colour)) == ("rgb(83, 96, 105)", "rgb(165, 178, 190)")
+    browser.evaluate("localStorage.clear()")
 
 
-def test_figures_follow_the_window(browser: Page, report: Path) -> None:
-    browser.open(report, width=1280)
-    browser.call(
-        "Emulation.setDeviceMetricsOverride", width=700, height=900, deviceScaleFactor=1, mobile=False
-    )
+def test_without_its_script_the_page_has_every_table(browser: Page, summary: Summary, tmp_path: Path) -> None:
+    path = tmp_path / "alone.html"
+    path.write_text(render_report(summary), encoding="utf-8")
 
-    assert browser.evaluate(CUT_OFF) == []
-    assert browser.evaluate(OVERLAPPING) == []
+    browser.open(path, width=1280)
+
+    assert browser.evaluate('getComputedStyle(document.querySelector(".plot")).display') == "none"
+    assert browser.evaluate('document.querySelectorAll("#effects, table").length') > 10
 
 
 def test_hostile_strings_are_shown_and_never_run(browser: Page, summary: Summary, tmp_path: Path) -> None:
@@ -248,7 +240,7 @@ def test_hostile_strings_are_shown_and_never_run(browser: Page, summary: Summary
     )
     path = tmp_path / "hostile.html"
     hostile = replace(summary, study=HOSTILE, workload=HOSTILE, trials=trials)
-    path.write_text(render_report(hostile), encoding="utf-8")
+    path.write_text(embed_script(render_report(hostile)), encoding="utf-8")
 
     browser.open(path, width=1280)
 
@@ -262,9 +254,11 @@ def test_hostile_strings_are_shown_and_never_run(browser: Page, summary: Summary
 
 def test_an_unfinished_study_is_drawn_too(browser: Page, tmp_path: Path) -> None:
     path = tmp_path / "unfinished.html"
-    path.write_text(render_report(make_summary(searches=5, pairs=0)), encoding="utf-8")
+    page = embed_script(render_report(make_summary(searches=5, pairs=0)))
+    path.write_text(page, encoding="utf-8")
 
     browser.open(path, width=390)
+    browser.evaluate(SHOW_ALL)
 
     assert browser.evaluate(UNDRAWN) == []
     assert browser.complaints == []

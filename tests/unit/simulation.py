@@ -303,7 +303,7 @@ class SimulatedRunner:
         self.host.clock.sleep(min(most_s, self.host.busy_s))
         return True
 
-    def sit_out_noise(self, note: object) -> bool:  # noqa: ARG002 - nobody listens
+    def sit_out_noise(self, waits: object) -> bool:  # noqa: ARG002 - nobody listens
         return self.wait_until_quiet(0.0)
 
     def make(

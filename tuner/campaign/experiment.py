@@ -342,6 +342,7 @@ class Experiment:
         if noisy.pause_s is None:
             raise TooNoisy(f"{noisy.found} {noisy.advice}")
         self.progress.note(f"{noisy.found} {noisy.advice}")
+        self.progress.waits(noisy.pause_s)
         moment = self.clock.monotonic()
         is_quiet = self.runner.wait_until_quiet(noisy.pause_s)
         rested_s = self.clock.monotonic() - moment

@@ -200,7 +200,7 @@ class Interleaved:
     def _wait_until_quiet(self) -> bool:
         """Wait for other programs to leave the host alone, in time that does not count."""
         begun_s = self.clock.monotonic()
-        is_quiet = next(iter(self._runners.values())).sit_out_noise(self.progress.note)
+        is_quiet = next(iter(self._runners.values())).sit_out_noise(self.progress.waits)
         self._deadline_s += self.clock.monotonic() - begun_s
         return is_quiet
 

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 Changes = Mapping[str, tuple[Scalar, Scalar]]
 """Parameter name → default and value."""
 
+STAGES = ("calibrate", "search", "race", "ablation", "robustness", "confirm", "latency", "effects")
+"""Of a study, in their order; one without need of a stage leaves it out."""
 UNKNOWN = 0
 """Total of a stage that ends when it has nothing more to tell."""
 
@@ -46,6 +48,9 @@ class Progress(Protocol):
     def note(self, text: str) -> None:
         """Something worth a line: a failed check, a warning, a retry."""
 
+    def waits(self, seconds: float) -> None:
+        """Nothing is measured until other programs leave the host alone, for so long at most."""
+
     def time_left(self, seconds: float) -> None:
         """The rest of the run will take about this long."""
 
@@ -58,4 +63,5 @@ class NullProgress:
     def trial_ends(self, trial: Trial, speedup: "Speedup | None") -> None: ...
     def leaders(self, leaders: Sequence[Leader]) -> None: ...
     def note(self, text: str) -> None: ...
+    def waits(self, seconds: float) -> None: ...
     def time_left(self, seconds: float) -> None: ...

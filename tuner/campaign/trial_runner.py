@@ -46,9 +46,9 @@ class TrialRunner:
         """Wait until other programs leave the machine alone; return whether they do."""
         return self._executor.wait_until_quiet(most_s)
 
-    def sit_out_noise(self, note: Callable[[str], None]) -> bool:
-        """Say that the host is too noisy, and wait for other programs to end; return whether they have."""
-        note(f"host: too noisy; waiting up to {DEFAULTS.noisy_pause_s:.0f} s for that to pass")
+    def sit_out_noise(self, waits: Callable[[float], None]) -> bool:
+        """Tell that it waits for other programs to end, and wait; return whether they have."""
+        waits(DEFAULTS.noisy_pause_s)
         return self.wait_until_quiet(DEFAULTS.noisy_pause_s)
 
     def make(

@@ -288,10 +288,15 @@ def explain(
 
 def report(
     study: StudyPath,
-    output: Annotated[Path | None, typer.Option("-o", "--output", help="HTML file to write.")] = None,
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", help="HTML file to write, complete in itself.")
+    ] = None,
+    single_file: Annotated[
+        bool, typer.Option("--single-file", help="The page holds plotly, instead of a file beside it.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Write the study as one self-contained HTML page.
+    """Write the study as an HTML page.
 
     Example: `tuner report nginx.yaml -o nginx.html`
     """
@@ -305,7 +310,7 @@ def report(
         _tell_changed(study, reading)
         page = make_page(reading)
         keep_page(reading, page)
-    path = str(write_page(settings, page, output))
+    path = str(write_page(settings, page, output, single_file=single_file))
     print_json({"file": path}) if as_json else print_text(path)
 
 

@@ -3,13 +3,14 @@
 Nothing heavy is imported here before a page has to be made.
 """
 
+import shlex
 from pathlib import Path
 
 from tuner.commands.session import Reading
 from tuner.study import Study
 from tuner.study.cache import keep, look_up
 from tuner.study.digest import make_study_key
-from tuner.study.folder import require_own, write_file, write_named
+from tuner.study.folder import read_file, require_own, write_file, write_named
 
 REPORT = "report.html"
 NAME = "page.html"
@@ -35,8 +36,29 @@ def make_page(reading: Reading) -> bytes:
 
     sweeps = read_sweeps(reading.settings, reading.summary.space)
     curves = read_curves(reading.settings)
+    page = render_report(reading.summary, sweeps, curves, list_commands(reading))
     # A name that is not UTF-8 comes from Python with signs that cannot be encoded.
-    return render_report(reading.summary, sweeps, curves).encode(errors="replace")
+    return page.encode(errors="replace")
+
+
+def list_commands(reading: Reading) -> list[tuple[str, str]]:
+    """Return what applies the winner and undoes it, or measures what was found again: title and command."""
+    summary, study = reading.summary, shlex.quote(str(reading.settings.path))
+    if summary.winner is None:
+        again = ("Measure the candidate again", f"tuner compare {study} default candidate")
+        return [again] if summary.found is not None else []
+    if summary.is_held_back:
+        return []
+    if reading.settings.target.is_managed:
+        return [
+            ("Apply it; it rolls back unless confirmed in time", f"tuner apply {study}"),
+            ("Undo it", f"tuner apply {study} --undo"),
+        ]
+    return [
+        ("Write it as files", f"tuner export {study} --format shell -o out"),
+        ("Apply them on the server's host", "sh out/tuner-shell/apply.sh"),
+        ("Undo them", "sh out/tuner-shell/undo.sh"),
+    ]
 
 
 def keep_page(reading: Reading, page: bytes) -> None:
@@ -50,15 +72,36 @@ def keep_page(reading: Reading, page: bytes) -> None:
         keep(reading.settings.folder, NAME, key, page)
 
 
-def write_page(settings: Study, page: bytes, output: Path | None) -> Path:
+def write_page(settings: Study, page: bytes, output: Path | None, *, single_file: bool = False) -> Path:
     """Write a page; beside the study by default.
+
+    Args:
+        settings: the study.
+        page: as it is kept, without the script that draws its figures.
+        output: where to. A page that is not beside the study brings its script.
+        single_file: whether the page beside the study brings it, too.
 
     Raises:
         UsageError: the report beside the study is a link or another user's.
         TargetError: it cannot be written.
     """
+    from tuner.report.markup import SCRIPT, embed_script, read_script
+
+    if output is not None or single_file:
+        page = embed_script(page.decode()).encode()
     if output is not None:
         write_named(output, page)
         return output
     write_file(settings.folder / REPORT, page, study_folder=settings.folder)
+    script = settings.folder / SCRIPT
+    if not single_file and not _holds(script, content := read_script().encode(), settings.folder):
+        write_file(script, content, study_folder=settings.folder)
     return settings.folder / REPORT
+
+
+def _holds(path: Path, content: bytes, study_folder: Path) -> bool:
+    """Return whether a file of a study's folder is what it should be: a folder may come from a stranger."""
+    try:
+        return read_file(path, study_folder=study_folder) == content
+    except OSError:
+        return False

@@ -28,7 +28,13 @@ class Forms:
     def write_for(self, output: Path) -> str:
         """Return what a file with such a name holds: Markdown or CSV by its ending, else the page."""
         by_ending = {".md": self.markdown, ".csv": self.csv}
-        return by_ending.get(output.suffix, self.page or self.markdown)()
+        return by_ending.get(output.suffix, self._whole_page if self.page else self.markdown)()
+
+    def _whole_page(self) -> str:
+        """Return the page with the script that draws its figures."""
+        from tuner.report.markup import embed_script
+
+        return embed_script(self.page() if self.page else "")
 
 
 def comparison_markdown(comparison: Comparison, first: str, second: str) -> str:

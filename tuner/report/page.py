@@ -1,18 +1,22 @@
-"""The report: one self-contained HTML page, the same bytes for the same summary."""
+"""The report: one HTML page, the same bytes for the same summary.
+
+The first screen answers what to change, by how much, how sure, at what price, how to apply and how to undo.
+"""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tuner.records import Role, State
-from tuner.report.markup import embed, render_page
+from tuner.report.markup import render_page
 from tuner.report.rows import TABLES, Row, describe_growth, describe_limit, describe_rates, describe_tail
 from tuner.report.wording import (
     NOTHING_BETTER,
     capitalize,
     say_age,
     say_change,
+    say_checked,
     say_gain,
     say_metric,
     say_percent,
@@ -23,7 +27,7 @@ from tuner.report.wording import (
 
 if TYPE_CHECKING:
     from tuner.report.curve import Curve
-    from tuner.report.figures.drawing import BarChart, Chart
+    from tuner.report.figures.theme import Figure
     from tuner.report.summary import Summary
     from tuner.report.sweep import Sweep
     from tuner.statistics.age import Age
@@ -41,27 +45,120 @@ class Headline:
     text: str
 
 
-def render_report(summary: "Summary", sweeps: "Sequence[Sweep]" = (), curves: "Sequence[Curve]" = ()) -> str:
-    """Render the page, with the study's sweeps and load curves. What draws is imported here alone."""
-    from tuner.report.curve.page import show_curve
-    from tuner.report.figures.setting_figures import draw_slices
-    from tuner.report.figures.trial_figures import describe_trials
-    from tuner.report.sweep.page import draw_figure
+def render_report(
+    summary: "Summary", sweeps: "Sequence[Sweep]" = (), curves: "Sequence[Curve]" = (),
+    commands: Sequence[tuple[str, str]] = (),
+) -> str:  # fmt: skip
+    """Render the page.
+
+    Args:
+        summary: the study.
+        sweeps: its sweeps.
+        curves: its load curves.
+        commands: what applies the winner and takes it back: a title and a command each.
+    """
+    from tuner.report.curve.page import list_curve_rows
 
     age = summary.gain.age if summary.gain is not None else None
+    figures, slices = draw_figures(summary, sweeps, curves)
+    tables = {name: rows_of(summary) for name, rows_of in TABLES.items()}
     return render_page(
         "page.html.j2",
         summary=summary, headline=describe_verdict(summary), found=summary.explanation,
-        age=describe_age(age, summary.side), trends=describe_trends(age, summary.side),
-        figures=draw_figures(summary), slices=draw_slices(summary), counts=count_trials(summary),
-        sweeps=[(sweep, draw_figure(sweep)) for sweep in sweeps],
-        curves=[show_curve(curve, f"curve{number}") for number, curve in enumerate(curves)],
-        tips=embed(describe_trials(summary)), limit=describe_limit(summary),
-        rates=describe_rates(summary.default, summary.winner, is_fixed=summary.latency is not None),
-        tail=describe_tail(summary),
-        growth=describe_growth(summary),
-        **{name: rows_of(summary) for name, rows_of in TABLES.items()},
+        facts=describe_facts(summary), diff=list_changes(summary), worse=list_worse(summary),
+        trends=describe_trends(age, summary.side), tests=describe_tests(summary),
+        figures=figures, slices=slices, counts=count_trials(summary),
+        sweeps=[(sweep, f"sweep-{number}") for number, sweep in enumerate(sweeps)],
+        curves=[
+            {"verdict": curve.verdict, "rows": list_curve_rows(curve), "names": [f"curve-{number}"]}
+            for number, curve in enumerate(curves)
+        ],
+        commands=commands, contents=list_contents(tables, summary, sweeps, curves), **tables,
     )  # fmt: skip
+
+
+def describe_facts(summary: "Summary") -> str:
+    """Return load, machine, date and version in one line."""
+    machine = summary.fingerprint
+    placement = ", server and load generator on one machine" if machine.co_located else ""
+    return (
+        f"{summary.workload} · {machine.host}: {machine.cpu}, {machine.cores} cores{placement} · "
+        f"{summary.created} · tuner {summary.version}, {summary.preset}"
+    )
+
+
+def list_changes(summary: "Summary") -> list[tuple[str, str]]:
+    """Return the change as lines of a diff: sign (del or ins) and text."""
+    if not (summary.winner or summary.found or summary.state != "finished"):
+        return []
+    show = summary.space.show
+    return [
+        line
+        for name, (default, value) in summary.shipped.items()
+        for line in (("del", f"-{name} {show(name, default)}"), ("ins", f"+{name} {show(name, value)}"))
+    ]
+
+
+def list_worse(summary: "Summary") -> list[tuple[str, str]]:
+    """Return what got worse anywhere, or limits what the gain says: a tone and a sentence each."""
+    elsewhere = summary.winner_elsewhere
+    found = [
+        (
+            "bad",
+            f"The {summary.side} has less capacity: {'; '.join(summary.lacks)}." if summary.lacks else "",
+        ),
+        (
+            "bad",
+            "Without `allow: [capacity]` it is neither exported nor applied." if summary.is_held_back else "",
+        ),
+        ("open", describe_limit(summary)),
+        ("open", describe_growth(summary)),
+        ("open", describe_tail(summary)),
+        ("open", describe_age(summary.gain.age if summary.gain else None, summary.side)),
+        *(
+            (each.finding.replace(" ", "-"), f"{capitalize(say_checked(each, summary.side))}.")
+            for each in (elsewhere.warnings if elsewhere else ())
+        ),
+        ("soft", describe_rates(summary.default, summary.winner, is_fixed=summary.latency is not None)),
+    ]
+    return [(tone, text) for tone, text in found if text]
+
+
+def describe_tests(summary: "Summary") -> str:
+    """Return the exact test and the estimate that assumes no distribution; empty without pairs."""
+    gain = summary.gain
+    if gain is None:
+        return ""
+    least = 2 / 2**gain.pairs
+    bound = f", the least that {gain.pairs} pairs can give" if gain.p_sign_flip <= least else ""
+    return (
+        f"Exact sign-flip test p = {gain.p_sign_flip:.3g}{bound}; Hodges–Lehmann estimate "
+        f"{gain.hodges_lehmann:.2f}×."
+    )
+
+
+def list_contents(
+    tables: "Mapping[str, list[Row]]", summary: "Summary", sweeps: "Sequence[Sweep]",
+    curves: "Sequence[Curve]",
+) -> list[tuple[str, str]]:  # fmt: skip
+    """Return the sections of the page: anchor and title."""
+    sections = (
+        ("loads", "Under each load", tables["loads"]),
+        ("hosts", "On each host", tables["hosts"]),
+        ("conclusions", "Conclusions", summary.explanation),
+        ("settings", "Changed settings", tables["changes"]),
+        ("sweeps", "Sweeps", sweeps),
+        ("curves", "Rising connections", curves),
+        ("confirmation", "Confirmation", tables["pairs"] or tables["mechanisms"]),
+        ("front", f"Goodput against {summary.cost}", tables["front"]),
+        ("robustness", "Robustness checks", tables["robustness"]),
+        ("responses", "Response times", tables["responses"]),
+        ("constraints", "Constraints", tables["constraints"]),
+        ("trials", "Trials", summary.speedups),
+        ("validity", "Failures and validity", True),
+        ("environment", "Environment", True),
+    )
+    return [(name, title) for name, title, content in sections if content]
 
 
 def describe_verdict(summary: "Summary") -> Headline:
@@ -139,21 +236,36 @@ def _say_end(summary: "Summary") -> str:
     return said + (f"{summary.reason} " if summary.reason else "")
 
 
-def draw_figures(summary: "Summary") -> "dict[str, Chart | BarChart | None]":
-    """Draw every figure for which there is something to show; the others are None."""
-    from tuner.report.explanation.figures import draw_costs, draw_effects, draw_others
-    from tuner.report.figures import setting_figures, trial_figures
+def draw_figures(
+    summary: "Summary", sweeps: "Sequence[Sweep]" = (), curves: "Sequence[Curve]" = ()
+) -> "tuple[dict[str, Figure], list[tuple[str, str]]]":
+    """Draw every figure for which there is something to show, by name.
 
-    found, space = summary.explanation, summary.space
-    return {
-        "effects": draw_effects(space, found) if found else None,
-        "others": draw_others(space, found) if found else None,
-        "costs": draw_costs(space, found) if found else None,
-        "pairs": trial_figures.draw_pairs(summary),
-        "timeline": trial_figures.draw_timeline(summary),
-        "front": trial_figures.draw_front(summary),
-        "parallel": setting_figures.draw_parallel(summary),
+    Returns:
+        the figures; name and title of those that are slices.
+    """
+    from tuner.report.curve.page import draw_curve
+    from tuner.report.figures import effects, settings, trials
+    from tuner.report.sweep.page import draw_sweep
+
+    found = summary.explanation
+    slices = settings.draw_slices(summary)
+    drawn = {
+        "effects": effects.draw_effects(found) if found else None,
+        "others": effects.draw_others(summary.space, found) if found else None,
+        "costs": effects.draw_costs(found) if found else None,
+        "pairs": trials.draw_pairs(summary),
+        "history": trials.draw_history(summary),
+        "front": trials.draw_front(summary),
+        "parallel": settings.draw_parallel(summary),
+        **{f"sweep-{number}": draw_sweep(sweep) for number, sweep in enumerate(sweeps)},
+        **{f"curve-{number}": draw_curve(curve) for number, curve in enumerate(curves)},
+        **{f"slice-{number}": each for number, each in enumerate(slices.values())},
     }
+    return (
+        {name: each for name, each in drawn.items() if each is not None},
+        [(f"slice-{number}", title) for number, title in enumerate(slices)],
+    )
 
 
 def count_trials(summary: "Summary") -> list[Row]:

@@ -1,9 +1,13 @@
 """Live progress: a few redrawn lines on a terminal, one line per trial anywhere else."""
 
 import math
+import time
 from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from statistics import fmean
+from threading import Event, Thread
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
@@ -12,7 +16,9 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from tuner.campaign.progress import Changes, Leader, Progress
+from tuner.campaign.progress import STAGES, Changes, Leader, Progress
+from tuner.explain.variation import is_same
+from tuner.ports import Clock
 from tuner.records import Blame, Role, State, Trial
 from tuner.report.wording import (
     make_printable,
@@ -56,27 +62,32 @@ def open_progress(console: Console, *, verbose: bool = False) -> Iterator[Progre
 class LiveProgress:
     """A few lines that are redrawn at every event.
 
-    Nothing is drawn between events: a display that ticks would take CPU time from the server or the
-    generator in the middle of a window.
+    Nothing is drawn while a trial runs: a display that ticks would take CPU time from the server or the
+    generator in the middle of a window. While it waits for a quiet host, it counts down.
     """
 
-    def __init__(self, console: Console) -> None:
+    def __init__(self, console: Console, *, clock: Clock = time) -> None:
         self.live = Live(console=console, auto_refresh=False, transient=True)
-        self._stage = Text("starting")
+        self._clock = clock
+        self._begun_s = clock.monotonic()
+        self._stage = "starting"
         self._done, self._total = 0, 0
         self._left_s: float | None = None
-        self._now = Text("")
-        self._last = Text("")
+        self._now = self._last = Text("")
         self._speedups: deque[float | None] = deque(maxlen=TRIALS_SHOWN)
+        self._baseline_rps: float | None = None
         self._leaders: Sequence[Leader] = ()
         self._notes: deque[str] = deque(maxlen=NOTES_SHOWN)
+        self._waits_until_s = 0.0
+        self._is_quiet = Event()
+        self._is_quiet.set()
 
     def stage(self, name: str, done: int, total: int) -> None:
-        self._stage = Text(make_printable(name), style="bold")
-        self._done, self._total = done, total
+        self._stage, self._done, self._total = make_printable(name), done, total
         self.draw()
 
     def trial_begins(self, role: Role, label: str) -> None:
+        self._is_quiet.set()
         self._now = Text.assemble(f"{role.label}  ", (make_printable(label), "bold"))
         self.draw()
 
@@ -85,6 +96,8 @@ class LiveProgress:
         self._now = Text("")
         if trial.role.is_under_study_load:
             self._speedups.append(None if speedup is None else speedup.log_ratio)
+        if trial.role is Role.BASELINE and trial.valid_windows:
+            self._baseline_rps = fmean(each.goodput_rps for each in trial.valid_windows)
         self.draw()
 
     def leaders(self, leaders: Sequence[Leader]) -> None:
@@ -95,6 +108,16 @@ class LiveProgress:
         self._notes.append(make_printable(text))
         self.draw()
 
+    def waits(self, seconds: float) -> None:
+        self._waits_until_s = self._clock.monotonic() + seconds
+        self._is_quiet.clear()
+        Thread(target=self._count_down, daemon=True).start()
+
+    def _count_down(self) -> None:
+        while self._waits_until_s > self._clock.monotonic() and not self._is_quiet.is_set():
+            self.draw()
+            self._is_quiet.wait(1.0)
+
     def time_left(self, seconds: float) -> None:
         self._left_s = seconds
         self.draw()
@@ -103,23 +126,60 @@ class LiveProgress:
         self.live.update(self._screen(), refresh=True)
 
     def _screen(self) -> RenderableType:
-        count = f"{self._done} of {self._total}" if self._total else f"{self._done}"
-        left = "" if self._left_s is None else f"about {say_duration(self._left_s)} left"
-        bar = ProgressBar(total=self._total or None, completed=self._done, width=24)
-        head = Table.grid(padding=(0, 2))
-        head.add_row(self._stage, bar, count, left)
+        elapsed_s = self._clock.monotonic() - self._begun_s
+        left_s = self._left_s or 0.0
+        head = Table.grid(padding=(0, 2), expand=True)
+        head.add_column(no_wrap=True)
+        head.add_column(no_wrap=True, justify="right", ratio=1, overflow="ellipsis")
+        left = "" if self._left_s is None else f", about {say_duration(left_s)} left"
+        head.add_row(self._name_stage(), Text(f"{say_duration(elapsed_s)}{left}"))
+        bar = Table.grid(expand=True)
+        bar.add_row(ProgressBar(total=elapsed_s + left_s or None, completed=elapsed_s))
         body = Table.grid(padding=(0, 2), expand=True)
         body.add_column(style="dim", no_wrap=True, min_width=len("best estimate"))
-        body.add_column(overflow="ellipsis", no_wrap=True, ratio=1)
-        body.add_row("now", self._now)
+        body.add_column(ratio=1)
+        if self._baseline_rps is not None:
+            body.add_row("baseline", f"{say_rate(self._baseline_rps)} requests/s")
+        for title, text in self._describe_leaders():
+            body.add_row(title, text)
+        body.add_row("now", self._now if self._is_quiet.is_set() else self._say_wait())
         body.add_row("last", self._last)
         body.add_row("trials", Sparkline([*self._speedups]))
-        best = [describe_leader(leader, is_first=not place) for place, leader in enumerate(self._leaders)]
-        for place, text in enumerate(best or [Text("the default")]):
-            body.add_row("" if place else "best estimate", text)
         for remark in self._notes:
             body.add_row("", Text(remark, style="yellow"))
-        return Group(head, body)
+        return Group(head, bar, body)
+
+    def _say_wait(self) -> Text:
+        left_s = self._waits_until_s - self._clock.monotonic()
+        return Text(f"waiting for a quiet host, up to {say_duration(left_s)}", style="yellow")
+
+    def _name_stage(self) -> Text:
+        """Return the stage, its place in a study, and its trials: search (2 of 8), 3 of 20 trials."""
+        place = f" ({STAGES.index(self._stage) + 1} of {len(STAGES)})" if self._stage in STAGES else ""
+        trials = f", {self._done} of {self._total} trials" if self._total else f", {self._done} trials"
+        return Text.assemble((self._stage, "bold"), f"{place}{trials}")
+
+    def _describe_leaders(self) -> Iterator[tuple[str, Text]]:
+        """Yield the best with their figures and what each alone changes, then what all change."""
+        if not self._leaders:
+            yield "best estimate", Text("the default")
+            return
+        common = find_common([each.changes for each in self._leaders])
+        for place, leader in enumerate(self._leaders):
+            text = describe_leader(leader, is_first=not place, but=common, baseline_rps=self._baseline_rps)
+            yield ("" if place else "best estimate"), text
+        if common:
+            yield ("all change" if len(self._leaders) > 1 else "it changes"), Text(describe_changes(common))
+
+
+def find_common(changes: Sequence[Changes]) -> Changes:
+    """Return what several configurations change alike; of one, all of it."""
+    first, *others = changes
+    return {
+        name: pair
+        for name, pair in first.items()
+        if all(name in each and is_same(each[name][1], pair[1]) for each in others)
+    }
 
 
 class LineProgress:
@@ -153,6 +213,9 @@ class LineProgress:
     def note(self, text: str) -> None:
         self._print(f"  {text}")
 
+    def waits(self, seconds: float) -> None:
+        self._print(f"  waiting for a quiet host, up to {say_duration(seconds)}")
+
     def time_left(self, seconds: float) -> None:
         self._left = f"  (about {say_duration(seconds)} left)"
 
@@ -180,13 +243,25 @@ class Sparkline:
         yield Text.assemble(("".join(drawn), "cyan"), ends)
 
 
-def describe_leader(leader: Leader, *, is_first: bool) -> Text:
-    """Return in one line what one of the best gives, in how many trials, and what it changes."""
+def describe_leader(
+    leader: Leader, *, is_first: bool, but: Changes = MappingProxyType({}), baseline_rps: float | None = None
+) -> Text:
+    """Return in one line what one of the best gives, in how many trials, and what it alone changes.
+
+    Args:
+        leader: one of the best.
+        is_first: whether it is the best.
+        but: what all of the best change.
+        baseline_rps: what the default serves, for the requests per second of the best one.
+    """
     trials = f"{leader.trials} trial{'' if leader.trials == 1 else 's'}"
+    rate = "" if baseline_rps is None else f"{say_rate(baseline_rps * leader.speedup.ratio)} requests/s  "
+    own = {name: pair for name, pair in leader.changes.items() if name not in but}
     return Text.assemble(
+        rate,
         (say_speedup(leader.speedup), "bold green" if is_first else "green"),
         (f"  {trials:9}  ", "dim"),
-        describe_changes(leader.changes),
+        describe_changes(own) if own else "",
     )
 
 

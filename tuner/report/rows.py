@@ -30,6 +30,8 @@ from tuner.report.wording import (
 )
 
 if TYPE_CHECKING:
+    from tuner.explain.explanation import Setting
+    from tuner.ports import Scalar
     from tuner.report.summary import Arm, Sides, Summary
     from tuner.space import Derived, Parameter
 
@@ -198,6 +200,88 @@ def change_rows(summary: "Summary") -> list[Row]:
     ]
 
 
+def side_rows(summary: "Summary") -> list[Row]:
+    """Return default and winner side by side: a row for each figure and for each server's capacity."""
+    (_, *titles), *sides = arm_rows(summary)
+    figures = zip(*(cells for _, *cells in sides), strict=True)
+    rows: list[Row] = [(title, *cells) for title, cells in zip(titles, figures, strict=True)]
+    held = [(f"{server} has room for", *cells[: len(sides)]) for server, *cells in capacity_rows(summary)]
+    return [*rows, *held]
+
+
+def setting_rows(summary: "Summary") -> list[Row]:
+    """Return each written setting: name, its effect, whether it helps, its price."""
+    found, space = summary.explanation, summary.space
+    known = {} if found is None else {line.parameter: line for line in found.settings}
+    rows: list[Row] = []
+    for name in summary.shipped if summary.chosen else ():
+        line = known.get(name)
+        effect = NOTHING if line is None else say_estimate(line.effect)
+        rows.append((name, effect, "follows from others" if line is None else say_finding(line),
+                     space.also(name) or NOTHING))  # fmt: skip
+    return rows
+
+
+def effect_rows(summary: "Summary") -> list[Row]:
+    """Return what is explained of each setting: name, change, effect, effect if reverted, finding."""
+    found = summary.explanation
+    rows: list[Row] = []
+    for line in found.settings if found is not None and found.gain is not None else ():
+        moved = "; ".join(each.sentence for each in line.mechanisms)
+        told = say_finding(line) + (f". With it: {moved}" if moved else "")
+        change = _show_change(summary, line.parameter, line.default, line.value)
+        rows.append((line.parameter, change, say_estimate(line.effect), say_estimate(line.if_reverted), told))
+    if rows and found is not None and found.gain is not None:
+        rows.append(("together", "", say_estimate(found.gain), "", ""))
+    return rows
+
+
+def other_rows(summary: "Summary") -> list[Row]:
+    """Return what each other setting of known effect would do: name, change, effect, finding."""
+    found = summary.explanation
+    return [
+        (
+            each.parameter,
+            NOTHING if each.value is None
+            else _show_change(summary, each.parameter, each.default, each.value),
+            say_estimate(each.effect),
+            say_bound(each.finding, each.bound),
+        )
+        for each in (found.others if found is not None else ())
+        if each.effect is not None
+    ]  # fmt: skip
+
+
+def cost_rows(summary: "Summary") -> list[Row]:
+    """Return what each setting does to the second objective: name, change, factor."""
+    found = summary.explanation
+    beside = found.beside if found is not None else None
+    return [
+        (line.parameter, _show_change(summary, line.parameter, line.default, line.value),
+         say_estimate(line.effect))
+        for line in (beside.settings if beside is not None else ())
+    ]  # fmt: skip
+
+
+def _show_change(summary: "Summary", name: str, default: "Scalar | None", value: "Scalar") -> str:
+    before = NOTHING if default is None else summary.space.show(name, default)
+    return f"{before} → {summary.space.show(name, value)}"
+
+
+def say_finding(line: "Setting") -> str:
+    """Write what can be said of a setting: helps, no effect beyond ± 2 %, 93 % likely to help."""
+    if line.finding is Finding.UNKNOWN:
+        return f"{say_percent(line.chance, 0)} likely to help"
+    return say_bound(line.finding, line.bound)
+
+
+def say_bound(finding: Finding, bound: float | None) -> str:
+    """Write a finding, and how sure it is that there is none."""
+    if finding is Finding.NO_EFFECT and bound is not None:
+        return f"{finding.value} beyond ± {say_percent(bound)}"
+    return finding.value
+
+
 def capacity_rows(summary: "Summary") -> list[Row]:
     """Return what default and winner hold at once: server, default, winner."""
     default = summary.space.describe_capacity(summary.default.config)
@@ -214,6 +298,11 @@ def inert_rows(summary: "Summary") -> list[Row]:
     """Show what cannot act under the study's load: setting, why, where that is known from."""
     known = {each.name: each.acts_source for each in summary.space.parameters}
     return [(name, reason, known[name]) for name, reason in summary.space.inert.items()]
+
+
+def pair_rows(summary: "Summary") -> list[Row]:
+    """Return the winner relative to the default in each pair of the confirmation."""
+    return [(str(number), say_ratio(ratio)) for number, ratio in enumerate(summary.pair_ratios.values(), 1)]
 
 
 def front_rows(summary: "Summary") -> list[Row]:
@@ -472,11 +561,15 @@ def trial_rows(summary: "Summary") -> list[Row]:
 
 
 TABLES: "Mapping[str, Callable[[Summary], list[Row]]]" = {
-    "arms": arm_rows,
+    "sides": side_rows,
+    "settings": setting_rows,
+    "effects": effect_rows,
+    "others": other_rows,
+    "costs": cost_rows,
+    "pairs": pair_rows,
     "loads": load_rows,
     "hosts": host_rows,
     "changes": change_rows,
-    "capacity": capacity_rows,
     "inert": inert_rows,
     "constraints": constraint_rows,
     "idle": idle_rows,

@@ -291,6 +291,20 @@ class Summary:
         return found[-1] if found else None
 
     @property
+    def pair_ratios(self) -> Mapping[int, float]:
+        """Return the winner's metric relative to the default's in every complete pair, by block."""
+        sides: dict[int, dict[str, float]] = {}
+        for trial in self.trials:
+            level = trial.log_value
+            if trial.role is Role.CONFIRM and trial.counts and trial.block is not None and level is not None:
+                sides.setdefault(trial.block, {})[trial.arm] = level
+        return {
+            block: math.exp(side[WINNER_ARM] - side[DEFAULT_ARM])
+            for block, side in sorted(sides.items())
+            if {WINNER_ARM, DEFAULT_ARM} <= side.keys()
+        }
+
+    @property
     def is_held_back(self) -> bool:
         """Whether the winner holds less than the default, and nobody has allowed that."""
         return bool(self.lacks) and not self.space.allows_less

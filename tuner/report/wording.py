@@ -207,10 +207,10 @@ def say_robustness(found: "Robustness", name: str = "winner") -> str:
     """
     if found.failure is not None:
         return make_printable(f"does not run under the check loads: {found.failure}")
-    bad = [_say_checked(each, name) for each in found.checked if each.is_rejected]
-    worse = [_say_checked(each, name) for each in found.checked if each.is_warning]
+    bad = [say_checked(each, name) for each in found.checked if each.is_rejected]
+    worse = [say_checked(each, name) for each in found.checked if each.is_warning]
     fine = [each for each in found.checked if each.finding == "holds"]
-    slow = [_say_checked(each, name) for each in fine if each.check_load.slow_clients]
+    slow = [say_checked(each, name) for each in fine if each.check_load.slow_clients]
     held = _say_held([each for each in fine if not each.check_load.slow_clients])
     left_out = [make_printable(f"not tried: {what} ({why})") for what, why in found.left_out.items()]
     return "; ".join([*bad, *worse, *held, *slow, *left_out])
@@ -227,7 +227,7 @@ def _say_held(fine: "Sequence[Checked]") -> list[str]:
     return [f"holds {' and '.join(others)}"] if others else []
 
 
-def _say_checked(each: "Checked", name: str) -> str:
+def say_checked(each: "Checked", name: str) -> str:
     """Write one check load with the figures of both sides."""
     where = f"with {each.check_load.name}"
     default, candidate = say_rate(each.default.goodput_rps), say_rate(each.candidate.goodput_rps)

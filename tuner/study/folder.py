@@ -18,8 +18,10 @@ from tuner.errors import TargetError, UsageError
 DATABASE = "study.db"
 SCHEDULER = "scheduler.json"
 """Address and keys of the scheduler of a study that is measured on several hosts now."""
-FOLDER_MODE, FILE_MODE, PRIVATE_MODE = 0o755, 0o644, 0o600
-"""Of what is made here; the umask takes more away. The last is of what holds files that few may read."""
+FOLDER_MODE, FILE_MODE, SCRIPT_MODE = 0o755, 0o644, 0o755
+"""Of what is made here; the umask takes more away."""
+PRIVATE = 0o700
+"""What is left of a mode where a file holds what few may read."""
 OTHERS_MAY_WRITE = stat.S_IWGRP | stat.S_IWOTH
 MOST_LINKS = 40
 """As the kernel follows (path_resolution(7))."""
@@ -135,7 +137,8 @@ def put_in_place(path: Path, content: bytes, *, within: int | None = None, is_pr
     aside = path.with_name(f".{path.name}.{token_hex(4)}")
     name, place = (each if within is None else each.name for each in (aside, path))
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-    most = PRIVATE_MODE if is_private else FILE_MODE
+    usual = SCRIPT_MODE if content.startswith(b"#!") else FILE_MODE
+    most = usual & PRIVATE if is_private else usual
     descriptor = os.open(name, flags, most, dir_fd=within)
     try:
         with os.fdopen(descriptor, "wb") as file:

@@ -107,3 +107,19 @@ def test_what_a_file_holds_is_escaped_where_it_stands_in_a_document() -> None:
     assert not any("\u202e" in text for text in texts)
     document = yaml.safe_load(files["cloud-init"]["tuner-cloud-config.yaml"])
     assert document["write_files"][0]["content"].encode() == content
+
+
+def test_a_config_map_has_another_name_when_its_content_changes() -> None:
+    def name_of(files: dict[str, bytes]) -> str:
+        held = yaml.safe_load(files["tuner-kubernetes/configmap.yaml"])
+        (volume,) = yaml.safe_load(files["tuner-kubernetes/patch.yaml"])["spec"]["template"]["spec"][
+            "volumes"
+        ]
+        assert volume["configMap"]["name"] == held["metadata"]["name"]
+        return str(held["metadata"]["name"])
+
+    changed = Rewritten(before={SITE: b"b 1\n"}, after={SITE: b"b 3\n"}, modes={SITE: 0o644}, service=WEB)
+    other = export(make_summary(searches=4), "kubernetes", rendered={"web": changed})
+
+    assert name_of(write("kubernetes", mode=0o644)) == name_of(write("kubernetes", mode=0o644))
+    assert name_of(write("kubernetes", mode=0o644)) != name_of(other)

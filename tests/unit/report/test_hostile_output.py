@@ -128,7 +128,7 @@ def page() -> str:
 
 @cache
 def descriptions() -> str:
-    """Return the JSON of what is shown of each trial."""
+    """Return the JSON of the figures, which describe each trial."""
     found = re.search(r'<script type="application/json"[^>]*>(.*?)</script>', page(), re.DOTALL)
     assert found is not None
     return found[1]
@@ -150,10 +150,13 @@ def test_a_report_shows_it_as_text():
 
 
 def test_a_description_holds_it_as_text():
-    told = json.loads(descriptions())["5"]
+    lost = json.loads(descriptions())["history"]["data"][-1]
+    told = lost["hovertext"][lost["x"].index(5)]
 
+    assert lost["name"] == "no measurement"
     assert all(MARK.format(number) in told for number in range(len(PAYLOADS)))
-    assert not CONTROL.search(told.replace("\n", ""))
+    assert not CONTROL.search(told)
+    assert not re.search("[<>]", told.replace("<br>", ""))
     assert not re.search("[<>&]", descriptions())
 
 

@@ -104,7 +104,7 @@ def test_what_won_nothing_is_called_no_winner():
         printed = console.export_text()
         assert f"of {side} against default" in printed
         assert other not in printed
-        assert f'<th scope="row">{side}</th>' in render_report(summary)
+        assert f'<th scope="col" class="number">{side}</th>' in render_report(summary)
 
 
 def test_a_sweep_names_no_value_before_every_one_was_measured_as_often_as_it_takes():

@@ -156,7 +156,7 @@ def test_scripts_get_every_check_load_with_both_sides():
 
 
 def test_the_page_has_a_table_of_them_only_where_there_are_some():
-    title = "Loads that nothing was tuned on</h2>"
+    title = "Robustness checks</h2>"
 
     assert title in render_report(replace(SUMMARY, robustness=(EVERYWHERE,)))
     assert title not in render_report(SUMMARY)

@@ -7,6 +7,7 @@ from dataclasses import replace
 from html import unescape
 from io import StringIO
 
+import plotly.io
 import pytest
 from rich.cells import cell_len
 from rich.console import Console
@@ -15,10 +16,12 @@ from tests.unit.simulated_study import make_summary
 from tests.unit.simulation import TUNED, space_of
 from tests.unit.trials import trial
 from tuner.records import Failure, Metric, Role, State
+from tuner.report.figures.objects import to_plotly
+from tuner.report.markup import SCRIPT_TAG
 from tuner.report.page import render_report
 from tuner.report.summary import gather_arm
 from tuner.report.sweep import Sweep, list_faults, list_followers, say_tolerance, sweep_json
-from tuner.report.sweep.page import draw_figure, draw_marks, render_sweep
+from tuner.report.sweep.page import draw_sweep, render_sweep
 from tuner.report.sweep.rows import draw_curve, sweep_csv, sweep_markdown, sweep_screen
 from tuner.space.grid import place_value
 from tuner.statistics.curves.sweep import judge_sweep
@@ -189,42 +192,52 @@ def test_choices_that_are_as_good_are_listed():
 def test_special_values_stand_apart_by_their_label():
     special = make_sweep({0: 10_000, 100: 13_000, 1000: 15_000}, name="open_file_cache", special=(0,))
 
-    marks = draw_marks(special)
+    axis = draw_sweep(special)["layout"]["xaxis"]
 
-    assert marks[0].label == "off"
-    assert marks[0].x > marks[2].x > marks[1].x
+    off, low, high = axis["tickvals"]
+    assert axis["ticktext"] == ["off", "100", "1000"]
+    assert off > high > low
     assert list_followers(special)["open_file_cache_valid"] == ["–", "60 s", "60 s"]
 
 
 def test_the_page_loads_nothing_and_has_every_value(peaked):
     page = render_sweep(peaked)
 
-    assert not re.search(r"(src|href)=|@import|<script|url\(", page)
-    assert page.count('class="interval"') == len(peaked.values)
-    assert "prefers-color-scheme: dark" in page
+    assert not re.search(r"(src|href)=|@import|url\(", page.replace(SCRIPT_TAG, ""))
+    for value in peaked.values:
+        assert f">{peaked.show(value)}<" in page
     assert page == render_sweep(peaked)
     assert len(page) < 100_000
 
 
-def test_the_figure_stands_in_a_notebook_and_in_the_report_alike(peaked):
-    assert peaked._repr_html_() == draw_figure(peaked)
-    assert draw_figure(peaked) in render_sweep(peaked)
+def test_the_figure_has_every_value_inside_its_axes(peaked):
+    figure = draw_sweep(peaked)
+    points = [trace for trace in figure["data"] if trace["mode"] == "markers"]
+    low, high = figure["layout"]["yaxis"]["range"]
+
+    assert sum(len(trace["x"]) for trace in points) == len(peaked.values)
+    assert {trace["name"] for trace in points} == {"measured", "within 3 % of the best", "best"}
+    for trace in points:
+        error = trace["error_y"]
+        for at, below, above in zip(trace["y"], error["arrayminus"], error["array"], strict=True):
+            assert low <= at - below <= at <= at + above <= high
+    assert to_plotly(figure).data
 
 
-def test_the_report_shows_sweeps_with_what_to_do_and_in_its_own_colours(peaked):
+def test_a_notebook_shows_the_figure(peaked, monkeypatch):
+    monkeypatch.setattr(plotly.io.renderers, "default", "plotly_mimetype")
+    bundle = peaked._repr_mimebundle_()
+
+    assert json.loads(json.dumps(bundle))["application/vnd.plotly.v1+json"]["data"]
+
+
+def test_the_report_shows_sweeps_with_what_to_do(peaked):
     shown = render_report(make_summary(searches=3), [peaked])
 
-    assert "Measured response curves" in shown
+    assert '<h2 id="sweeps">' in shown
     assert peaked.advice in unescape(shown)
-    assert draw_figure(peaked) in shown
-    assert "main figure.sweep { --ink: inherit;" in shown
-    assert "Measured response curves" not in render_report(make_summary(searches=3))
-
-
-def test_every_mark_is_inside_the_figure(peaked):
-    for mark in draw_marks(peaked):
-        assert 0 <= mark.x <= 100
-        assert 0 <= mark.high <= mark.y <= mark.low <= 300
+    assert 'id="sweep-0"' in shown
+    assert '<h2 id="sweeps">' not in render_report(make_summary(searches=3))
 
 
 def test_json_has_every_value_and_no_number_that_json_lacks(peaked):
@@ -251,4 +264,4 @@ def test_another_metric_is_named(peaked):
     per_cpu = replace(peaked, metric=Metric.PER_CPU)
 
     assert "CPU second" in per_cpu.advice
-    assert "CPU second" in draw_figure(per_cpu)
+    assert "CPU second" in draw_sweep(per_cpu)["layout"]["yaxis"]["title"]["text"]

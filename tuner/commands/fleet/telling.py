@@ -5,6 +5,7 @@ from threading import Lock
 
 from tuner.campaign.progress import Leader, Progress
 from tuner.records import Role, Trial
+from tuner.report.wording import say_duration
 from tuner.statistics.baseline_level import Speedup
 
 
@@ -44,6 +45,10 @@ class Telling:
         """Tell something of the host."""
         with self._lock:
             self._progress.note(f"{self._host}: {text.removeprefix(f'{self._host}: ')}")
+
+    def waits(self, seconds: float) -> None:
+        """Tell that nothing is measured on the host until it is quiet."""
+        self.note(f"waiting for a quiet host, up to {say_duration(seconds)}")
 
     def time_left(self, seconds: float) -> None:
         """Tell how long the rest takes."""

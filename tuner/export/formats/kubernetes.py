@@ -7,6 +7,7 @@ settings a kubelet lets a pod have, and which only a node can be given, stands i
 """
 
 import base64
+import hashlib
 import re
 from pathlib import PurePosixPath
 from typing import Any
@@ -70,6 +71,12 @@ def _kind(files: tuple[FileChange, ...]) -> str:
     return "Secret" if any(each.is_private for each in files) else "ConfigMap"
 
 
+def _name(files: tuple[FileChange, ...]) -> str:
+    """Return a name that changes with the content, so that pods restart when it does."""
+    told = "".join(f"{each.path}\0{each.mode}\0{(each.after or b'').hex()}\0" for each in files)
+    return f"{NAME}-{hashlib.sha256(told.encode()).hexdigest()[:10]}"
+
+
 def _hold(files: tuple[FileChange, ...]) -> dict[str, Any]:
     texts: dict[str, str] = {}
     others: dict[str, str] = {}
@@ -85,7 +92,7 @@ def _hold(files: tuple[FileChange, ...]) -> dict[str, Any]:
     return {
         "apiVersion": "v1",
         "kind": kind,
-        "metadata": {"name": NAME, "labels": {"app.kubernetes.io/managed-by": NAME}},
+        "metadata": {"name": _name(files), "labels": {"app.kubernetes.io/managed-by": NAME}},
         **({of_texts: texts} if texts else {}),
         **({of_others: others} if others else {}),
     }
@@ -95,8 +102,8 @@ def _volume(files: tuple[FileChange, ...]) -> dict[str, Any]:
     keys = _keys(files)
     items = [{"key": keys[each.path], "path": keys[each.path], "mode": each.mode} for each in files]
     if _kind(files) == "Secret":
-        return {"name": NAME, "secret": {"secretName": NAME, "items": items}}
-    return {"name": NAME, "configMap": {"name": NAME}}
+        return {"name": NAME, "secret": {"secretName": _name(files), "items": items}}
+    return {"name": NAME, "configMap": {"name": _name(files)}}
 
 
 def _patch(settings: ContainerSettings, files: tuple[FileChange, ...]) -> dict[str, Any]:

@@ -19,6 +19,14 @@ class _Dumper(yaml.SafeDumper):
     def increase_indent(self, flow: bool = False, indentless: bool = False) -> None:  # noqa: ARG002, FBT001, FBT002
         super().increase_indent(flow, indentless=False)
 
+    def analyze_scalar(self, scalar: str) -> Any:  # noqa: ANN401 - as PyYAML has it
+        """Allow a block for text with tabs or blanks at line ends: PyYAML does not, YAML 1.2, 8.1.2, does."""
+        analysis = super().analyze_scalar(scalar)
+        signs = set(scalar) - {"\n", "\t"}
+        if scalar and all(sign.isprintable() and (self.allow_unicode or sign.isascii()) for sign in signs):
+            analysis.allow_block = True
+        return analysis
+
     def represent_text(self, text: str) -> yaml.ScalarNode:
         style = "|" if "\n" in text else None
         return self.represent_scalar("tag:yaml.org,2002:str", text, style=style)

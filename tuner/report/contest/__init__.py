@@ -77,11 +77,12 @@ class Contest:
         entrant = self.plan.entrants[index]
         return self.spaces[entrant.study].changes(entrant.config)
 
-    def _repr_html_(self) -> str:
+    def _repr_mimebundle_(self, **options: object) -> object:
         """Return the figure, as notebooks show it."""
-        from tuner.report.contest.page import render_figure
+        from tuner.report.contest.page import draw_contest
+        from tuner.report.figures.objects import to_bundle
 
-        return render_figure(self)
+        return to_bundle(draw_contest(self), **options)
 
 
 def gather_contest(settings: Mapping[str, Study], spaces: Mapping[str, Space], storage: Storage) -> Contest:

@@ -53,11 +53,12 @@ class Curve:
         """Return where each collapses: default: failures from 800 connections on; winner: no failures …."""
         return "; ".join(say_collapse(self, index) for index in range(len(self.names)))
 
-    def _repr_html_(self) -> str:
-        """Return the figures as a page, which notebooks show."""
-        from tuner.report.curve.page import embed_curve
+    def _repr_mimebundle_(self, **options: object) -> object:
+        """Return the figure, as notebooks show it."""
+        from tuner.report.curve.page import draw_curve
+        from tuner.report.figures.objects import to_bundle
 
-        return embed_curve(self)
+        return to_bundle(draw_curve(self), **options)
 
 
 def gather_curve(settings: Study, storage: Storage) -> Curve:

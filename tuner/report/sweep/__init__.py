@@ -88,11 +88,12 @@ class Sweep:
         """Return a value as people read it."""
         return self.space.show(self.parameter, value)
 
-    def _repr_html_(self) -> str:
+    def _repr_mimebundle_(self, **options: object) -> object:
         """Return the figure, as notebooks show it."""
-        from tuner.report.sweep.page import draw_figure
+        from tuner.report.figures.objects import to_bundle
+        from tuner.report.sweep.page import draw_sweep
 
-        return draw_figure(self)
+        return to_bundle(draw_sweep(self), **options)
 
 
 def gather_sweep(settings: Study, space: Space, storage: Storage) -> Sweep:
