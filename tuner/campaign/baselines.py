@@ -125,5 +125,5 @@ def _refuse_infeasible_default(experiment: Experiment) -> None:
             f"{settings.path}: constraints: the default itself {worst.finding}, above the bound of "
             f"{worst.constraint}. Write `{worst.metric} <= {RELATIVE}` for no worse than that, raise the "
             f"bound, lower `connections:`, or look for what keeps it: `{worst.constraint} {UNLIKE_DEFAULT}`. "
-            "What was measured of the default is kept."
+            "The trials of the default are kept."
         )

@@ -109,7 +109,7 @@ def refuse_less_capacity(summary: Summary, purpose: str) -> None:
     """Raise UsageError for a winner that holds less than the default, unless the study allows it."""
     if summary.is_held_back:
         raise UsageError(
-            f"{summary.study}: {'; '.join(summary.lacks)}. Beside slow clients that is an outage, so "
+            f"{summary.study}: {'; '.join(summary.lacks)}. With slow clients connected that is an outage, so "
             f"there is no {purpose}. Tune again in a new study, or write `- {{allow: [capacity]}}` under "
             "`space:`."
         )

@@ -61,7 +61,7 @@ def plan_sweep(
         chosen = [accept_at(known, each, parameter) for each in values]
     chosen = list(dict.fromkeys(_order([*chosen, base[parameter]], known.special)))
     if len(chosen) > MOST_VALUES:
-        raise UsageError(f"{parameter}: {len(chosen)} values are too many. Give {MOST_VALUES} at the most.")
+        raise UsageError(f"{parameter}: {len(chosen)} values are too many. Give at most {MOST_VALUES}.")
     points = [_place(space, base, parameter, each) for each in chosen]
     if len(points) == 1:
         raise UsageError(

@@ -204,8 +204,8 @@ def _refuse_unfair(what: str, found: Mapping[str, object]) -> None:
     if len(set(found.values())) > 1:
         said = ", ".join(f"{name} {'none' if value is None else value}" for name, value in found.items())
         raise UsageError(
-            f"versus: the budgets differ, {what}: {said}. Give all files the same; one that is tuned already "
-            "begins anew under a new name."
+            f"versus: the budgets differ, {what}: {said}. Give all files the same. To tune a study again, "
+            "give it a new name."
         )
 
 

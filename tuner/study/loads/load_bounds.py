@@ -23,5 +23,5 @@ def refuse_excess(workload: Workload) -> None:
         if not 0 <= asked <= most:
             raise UsageError(
                 f"load: {format_number(asked)} {what} in one window are out of bounds. Ask for "
-                f"{format_number(most)} at the most."
+                f"at most {format_number(most)}."
             )
