@@ -46,7 +46,7 @@ def judge(trials):
 def test_the_effects_of_all_settings_multiply_to_the_confirmed_gain(seed):
     space, server = small_space(), DrawnServer(seed)
     winner = space.complete(WINNING)
-    trials = make_trials(space, searches=30, pairs=5, winner=winner, seed=seed, effect=server.log_worth)
+    trials = make_trials(space, searches=30, pairs=5, winner=winner, seed=seed, worth=server.log_worth)
     gain = judge(trials)
 
     found = explain(space, trials, winner, metric="goodput_rps", gain=gain)
@@ -67,7 +67,7 @@ def test_a_gain_that_one_setting_makes_is_its_effect_however_large_it_is():
         def effect(config, log_gain=log_gain):
             return log_gain if config.get("aio") == "threads" else 0.0
 
-        trials = make_trials(space, searches=30, pairs=5, winner=winner, effect=effect)
+        trials = make_trials(space, searches=30, pairs=5, winner=winner, worth=effect)
 
         found = explain(space, trials, winner, metric="goodput_rps", gain=judge(trials))
 
