@@ -289,10 +289,11 @@ def explain(
 def report(
     study: StudyPath,
     output: Annotated[
-        Path | None, typer.Option("-o", "--output", help="HTML file to write, complete in itself.")
+        Path | None, typer.Option("-o", "--output", help="Self-contained HTML file to write.")
     ] = None,
     single_file: Annotated[
-        bool, typer.Option("--single-file", help="The page holds plotly, instead of a file beside it.")
+        bool,
+        typer.Option("--single-file", help="Include plotly in the page, instead of in a file next to it."),
     ] = False,
     as_json: AsJson = False,
 ) -> None:
