@@ -60,7 +60,12 @@ def read_errors() -> Iterator[str]:
                     )
 
 
-PAGES = {str(path.relative_to(ROOT)): path for path in (*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"))}
+PAGES = {
+    str(path.relative_to(ROOT)): path
+    for folder in (".", "docs", "benchmarks")
+    for path in (ROOT / folder).glob("*.md")
+    if path.name != "optimizer-table.md"  # a program writes it
+}
 SPACES = {str(path.relative_to(ROOT)): path for path in ROOT.glob("search_spaces/**/*.yaml")}
 PLACES = sorted({*PAGES, *SPACES, "help", "errors"})
 
