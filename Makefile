@@ -1,4 +1,4 @@
-# `make tune` is for everybody; the rest is for those who change tuner.
+# `make tune` is for users; the other targets are for developers of tuner.
 
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
@@ -13,8 +13,8 @@ export PYTHON
 unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help
-help: ## Show what there is to make
-	@sed -nE 's/^([a-z-]+):.*## (.*)/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 22
+help: ## List the targets
+	@sed -nE 's/^([a-z-]+):.*## (.*)/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 29
 
 .PHONY: tune
 tune: ## Find better settings for SERVER (apache, nginx, …) on this machine
@@ -30,7 +30,7 @@ tune: ## Find better settings for SERVER (apache, nginx, …) on this machine
 IS_FINISHED := import json, sys; sys.exit(json.load(sys.stdin)["state"] != "finished")
 
 .PHONY: setup
-setup: ## Install what all of the below needs: system packages and .venv
+setup: ## Install what the other targets need: system packages and .venv
 	@.ci/programs test
 	@.ci/python dev
 	@.ci/unpack
@@ -45,12 +45,12 @@ WORKERS = $$(($$(nproc) * 3))
 TOGETHER = $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 
 .PHONY: test
-test: lint ## Run every check, and a test of every rule
+test: lint ## Run all checks, and a test of every rule
 	@$(TOGETHER) -m "not (alone or $(MORE) or $(APART))"
 	@$(BIN)/python -m pytest -m "alone and not ($(MORE) or $(APART))"
 
 .PHONY: test-more
-test-more: setup ## Run the long tests, which `make test` leaves out
+test-more: setup ## Run the long tests that `make test` leaves out
 	@$(TOGETHER) -m "($(MORE)) and not (alone or $(APART))"
 	@$(BIN)/python -m pytest -m "($(MORE)) and alone and not ($(APART))"
 
@@ -61,12 +61,12 @@ lint: setup ## Run ruff and mypy (import-linter runs as a test)
 	@$(BIN)/mypy
 
 .PHONY: coverage
-coverage: setup ## Run the tests and show which lines they miss
+coverage: setup ## Run the tests and show the lines that they miss
 	@$(BIN)/coverage run -m pytest
 	@$(BIN)/coverage report
 
 .PHONY: docs
-docs: setup ## Build the documentation as a site (site/index.html); a wrong link fails it
+docs: setup ## Build the documentation as a site (site/index.html); fails on a broken link
 	@$(BIN)/python -m sphinx --fresh-env --builder html --quiet --fail-on-warning --doctree-dir build/doctrees docs site
 
 .PHONY: tools
@@ -89,22 +89,22 @@ test-servers: setup ## Run one short study of every server to a confirmed winner
 	@$(BIN)/python -m pytest -m servers
 
 .PHONY: test-deb
-test-deb: setup ## Build the Debian package, judge it by lintian, install it on a test host, use and remove it
+test-deb: setup ## Build the Debian package, check it with lintian, install, use and remove it on a test host
 	@.ci/programs deb
 	@$(BIN)/python -m pytest -m deb
 
 .PHONY: test-pythons
-test-pythons: setup ## Run what needs no server under each Python 3.11 to 3.14 on the PATH, or PYTHONS (TESTS: less of it)
+test-pythons: setup ## Run tests without servers under each Python 3.11 to 3.14 on the PATH, or PYTHONS (TESTS: fewer tests)
 	@.ci/pythons $(PYTHONS)
 
 export TESTS
 
 .PHONY: bench
-bench: setup ## Measure how well the main job is done on this machine
+bench: setup ## Measure how well the main job works on this machine
 	@$(BIN)/python -m benchmarks.main_job
 
 .PHONY: bench-tune
-bench-tune: setup ## Run `make tune` with a new study for each of RUNS (nginx:1 apache:2 …), and keep in TO how each ended (five minutes each)
+bench-tune: setup ## Run `make tune` with a new study for each of RUNS (nginx:1 apache:2 …), results in TO (five minutes each)
 	@$(BIN)/python -m benchmarks.fresh_tunes "$(TO)" $(RUNS)
 
 .PHONY: bench-servers
@@ -114,11 +114,11 @@ bench-servers: setup ## Run a quick study of every server, or of ROWS, and write
 SERVERS ?= bench-servers
 
 .PHONY: bench-measure
-bench-measure: setup ## Measure how far measurements can be trusted, simulated and for real
+bench-measure: setup ## Measure how far you can trust measurements, simulated and real
 	@$(BIN)/python -m benchmarks.measure
 
 .PHONY: bench-fleet
-bench-fleet: setup ## Measure how many starts an hour 1 to 64 hosts of one study make, what a controller of 1,000 takes, and how soon 16 find what one finds (an hour)
+bench-fleet: setup ## Measure trials per hour of 1 to 64 hosts, a controller of 1,000, and the speed-up of 16 (an hour)
 	@OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.fleet.scaling --preset standard --seconds 120
 	@OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.fleet.scaling --preset standard --seconds 120 --hosts 64 --there 1000
 	@OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.fleet.many
@@ -126,19 +126,19 @@ bench-fleet: setup ## Measure how many starts an hour 1 to 64 hosts of one study
 	@OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.fleet.decisions
 
 .PHONY: bench-fleet-faults
-bench-fleet-faults: setup ## Break ten studies of several hosts ten times each, and look what becomes of them (20 minutes)
+bench-fleet-faults: setup ## Break ten studies of several hosts ten times each, and check the results (20 minutes)
 	@$(BIN)/python -m benchmarks.fleet.faults
 
 .PHONY: bench-report
-bench-report: setup ## Time the page and the explanation of a study with 200 starts, or of STUDY (three minutes)
+bench-report: setup ## Time the page and the explanation of a study with 200 trials, or of STUDY (three minutes)
 	@$(BIN)/python -m benchmarks.report $(if $(STUDY),"$(STUDY)")
 
 .PHONY: bench-robust
-bench-robust: setup ## Hold winners that were tuned on eight simulated hosts against those tuned on one (an hour)
+bench-robust: setup ## Compare winners tuned on eight simulated hosts with winners tuned on one (an hour)
 	@$(BIN)/python -m benchmarks.fleet.robust --workers "$$(nproc)"
 
 .PHONY: bench-steady
-bench-steady: setup ## Measure goodput over the age of a server, of nginx and Apache (25 minutes)
+bench-steady: setup ## Measure goodput over the age of a server, for nginx and Apache (25 minutes)
 	@$(BIN)/python -m benchmarks.steady_state --json "$(WINDOWS)"
 
 WINDOWS ?= steady.json
@@ -149,7 +149,7 @@ bench-faults: setup ## Break managed runs 300 times, and play 2,000 sequences of
 	@$(BIN)/python -m benchmarks.faults.sequences
 
 .PHONY: bench-exports
-bench-exports: setup ## Apply ten random winners of each server by all who read exports, and undo them (two hours)
+bench-exports: setup ## Apply ten random winners of each server with every tool that reads exports, and undo them (two hours)
 	@EXPORTED_WINNERS=10 $(BIN)/python -m pytest -n $(WORKERS) -k random \
 		tests/integration/test_exports_applied.py tests/integration/test_exports_by_consumers.py \
 		tests/integration/test_role_sequences.py
@@ -159,49 +159,49 @@ bench-real-configs: setup ## Find, change and undo settings in a FOLDER of confi
 	@$(BIN)/python -m benchmarks.real_configs "$(FOLDER)"
 
 .PHONY: bench-slow-clients
-bench-slow-clients: setup ## Serve a quick study's winner beside slow clients (of SERVER, or STUDY=FILE)
+bench-slow-clients: setup ## Compare a quick study's winner with its baseline while slow clients are connected (SERVER, or STUDY=FILE)
 	@$(BIN)/python -m benchmarks.slow_clients $(if $(STUDY),--study "$(STUDY)",--server "$(SERVER)")
 
 .PHONY: bench-hostile
-bench-hostile: setup ## Check 2,000 study files that mean harm, and look what they open, add and cost
+bench-hostile: setup ## Check 2,000 hostile study files, and what they open, add and cost
 	@$(BIN)/python -m benchmarks.hostile_studies
 
 .PHONY: bench-hostile-storages
-bench-hostile-storages: setup ## Read 1,000 finished studies that somebody changed, and look what they break, open and run (an hour)
+bench-hostile-storages: setup ## Read 1,000 tampered studies, and check what they break, open and run (an hour)
 	@$(BIN)/python -m benchmarks.hostile_storages
 
 .PHONY: bench-optimizer
-bench-optimizer: ## Compare the optimizer with its peers on recorded and made surfaces (some gigabytes, hours)
+bench-optimizer: ## Compare the optimizer with its peers on recorded and synthetic surfaces (some gigabytes, hours)
 	@.ci/python bench
 	@.bench/bin/python -m benchmarks.optimizer --table benchmarks/optimizer-table.md
 
 .PHONY: bench-campaign
-bench-campaign: setup ## Play quick studies of 200 drawn servers and hold them against an earlier tuner (ten minutes)
+bench-campaign: setup ## Play quick studies of 200 simulated servers and compare them with an earlier tuner (ten minutes)
 	@$(BIN)/python -m benchmarks.campaign --arm ours --out "$(RESULTS)" --workers "$$(nproc)"
 	@$(BIN)/python -m benchmarks.campaign --compare benchmarks/campaign/today.jsonl "$(RESULTS)"
 
 RESULTS ?= ours.jsonl
 
 .PHONY: bench-transfer
-bench-transfer: setup ## Measure what a corpus of 20 studies is worth to a new one, true or lying (an hour)
+bench-transfer: setup ## Measure the effect of a corpus of 20 studies on a new one, right or wrong (an hour)
 	@$(BIN)/python -m benchmarks.transfer --folder "$(CORPORA)" --workers "$$(nproc)"
 
 CORPORA ?= bench-transfer
 
 .PHONY: bench-time-left
-bench-time-left: setup ## Hold when 40 quick studies of drawn servers were told to end against when they did (five minutes)
+bench-time-left: setup ## Compare predicted and real end of 40 quick studies of simulated servers (five minutes)
 	@$(BIN)/python -m benchmarks.time_left --workers "$$(nproc)"
 
 .PHONY: bench-advice
-bench-advice: setup ## Make twenty limits bite on test hosts, and print what `tuner advise` names first (three minutes)
+bench-advice: setup ## Cause twenty limits on test hosts, and print what `tuner advise` names first (three minutes)
 	@$(BIN)/python -m benchmarks.advice
 
 .PHONY: bench-sweep
-bench-sweep: setup ## Play 100 sweeps of drawn servers and hold the values that they name against the truth (five minutes)
+bench-sweep: setup ## Play 100 sweeps of simulated servers and compare the named values with the truth (five minutes)
 	@$(BIN)/python -m benchmarks.sweeps.simulated --workers "$$(nproc)"
 
 .PHONY: bench-warm-start
-bench-warm-start: ## Measure what an earlier study is worth to a new one (ten minutes)
+bench-warm-start: ## Measure the effect of an earlier study on a new one (ten minutes)
 	@.ci/python bench
 	@.bench/bin/python -m benchmarks.warm_start
 
@@ -210,12 +210,12 @@ dist: setup ## Build wheel, source distribution, man page, completion, bill of m
 	@.ci/dist
 
 .PHONY: release
-release: ## Release VERSION: check everything, set the version, date the changelog, commit, tag, build dist/
+release: ## Release VERSION: check, set the version, date the changelog, commit, tag, build dist/
 	@.ci/release "$(VERSION)"
 	@.ci/dist
 
 .PHONY: deb
-deb: setup ## Build a Debian package for this distribution, with all that tuner is installed with, into dist/
+deb: setup ## Build a Debian package for this distribution, with all packages that tuner needs, into dist/
 	@.ci/programs deb
 	@.ci/deb
 
@@ -230,6 +230,6 @@ COMPILE := uv pip compile pyproject.toml --quiet --upgrade --universal --python-
 	--generate-hashes --no-header --no-emit-index-url
 
 .PHONY: clean
-clean: ## Remove what the above made, except tune/ and .tools/
+clean: ## Remove everything that these targets made, except tune/ and .tools/
 	@rm -rf .venv .coverage .hypothesis .mypy_cache .pytest_cache .ruff_cache build dist htmlcov site docs/project docs/reference
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
