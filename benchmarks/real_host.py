@@ -11,8 +11,6 @@ import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from tuner.report.figures.trial_figures import pair_ratios
-
 from benchmarks.figures import Figure
 from tuner import Study, load_study, read, run
 from tuner.campaign.campaign import calibrate
@@ -160,4 +158,4 @@ def log_ratios(settings: Study) -> list[float]:
     """Give the log ratio of every pair of a study's confirmation, and print what it says."""
     summary = read(settings, with_explanation=False).summary
     print(f"        {settings.name}: {say_gain(summary.gain) if summary.gain else 'nothing confirmed'}")
-    return [math.log(ratio) for ratio in pair_ratios(summary).values()]
+    return [math.log(ratio) for ratio in summary.pair_ratios.values()]

@@ -48,7 +48,7 @@ def summarize_winner(space: Space, winning: Mapping[str, Scalar]) -> Summary:
     config = space.complete(winning)
     arm = Arm(
         config=config, goodput_rps=130_000.0, latency_p99_ms=3.0, latency_corrected=True,
-        failures=0, requests=1_000_000, starts=6,
+        failures=0, requests=1_000_000, trials=6,
     )  # fmt: skip
     return replace(summary, space=space, winner=arm, changes=space.changes(config))
 

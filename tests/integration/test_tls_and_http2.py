@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from tuner.measure.situations import slow_clients
+from tuner.measure.check_loads import slow_clients
 
 from tests.more import leave_to_more
 from tuner.adapters.hosts.local import LocalHost

@@ -18,7 +18,7 @@ from random import Random
 from distributed.security import Security
 
 from tests.integration.private_machine import CONFIGURATION, DEMO, SETTING, PrivateHost
-from tests.integration.simulated_fleet import FastClock, baseline, work
+from tests.integration.simulated_fleet import FastClock, control, work
 from tests.unit.simulation import SMALL_PLAN, TUNED, SimulatedHost, space_of
 from tuner.ports import Config
 from tuner.restore.journal import Journal
@@ -89,7 +89,7 @@ class Leased:
 
 
 if __name__ == "__main__":
-    baseline(
+    control(
         load_study(Path(sys.argv[1])),
         Leased(float(sys.argv[2]), json.loads(Path(sys.argv[3]).read_text())),
         PLAN,
