@@ -7,7 +7,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from tuner.measure.check_loads import slow_clients
 
 from tests.more import leave_to_more
 from tuner.adapters.hosts.local import LocalHost
@@ -20,6 +19,7 @@ from tuner.deploy.content import open_content
 from tuner.deploy.sandbox import SandboxDeployment, SandboxTarget
 from tuner.errors import NotReady, TargetError, UsageError
 from tuner.hosts.placement import place
+from tuner.measure.check_loads import slow_clients
 from tuner.measure.window import Load, run_window
 from tuner.ports import HTTP1, Config, Facts, Files, LoadShape, Scalar, Site
 from tuner.study import load_study
