@@ -336,7 +336,7 @@ def test_what_cannot_be_put_back_is_named_and_tried_again_until_it_can(
     # As good as immutable: nothing can be renamed over it or written to it.
     machine.sh(f"mount --bind {CONFIGURATION} {CONFIGURATION}; mount -o remount,ro,bind {CONFIGURATION}")
 
-    with pytest.raises(RestoreFailed, match=r"demo\.conf \(.*Read-only file system.*\)\. The originals are"):
+    with pytest.raises(RestoreFailed, match=r"demo\.conf \(.*Read-only file system.*\)\. The backups are"):
         lease.restore()
     assert machine.read(SETTING).content == b"4096\n"
     assert machine.sh("ls /var/lib/tuner/run/journal") != ""

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.integration.waiting import wait_until
 from tests.testbed.bed import Testbed
 from tests.testbed.host import Sudo, TestHost, User
 from tuner.adapters.hosts.ssh import SshHost
@@ -109,6 +110,8 @@ def test_a_revoked_key_is_refused_although_it_is_known(
 def test_a_revoked_key_at_another_port_or_of_a_jump_host_is_refused(bed: Testbed, home: Path, reach):
     hop, port = bed.add_host("hop"), 2200
     hop.run(["/usr/sbin/sshd", "-p", str(port)])
+    # It listens once it is in the background.
+    wait_until(lambda: str(port) in hop.run(["ss", "-tlnH", f"sport = :{port}"]).stdout.decode())
     key = host_key_of(hop)
     with (home / ".ssh/known_hosts").open("a") as file:
         file.write(f"{hop.address} {key}\n[{hop.address}]:{port} {key}\n")

@@ -433,6 +433,9 @@ class Log:
     def note(self, text: str) -> None:
         self.notes.append(text)
 
+    def waits(self, seconds: float) -> None:
+        assert seconds > 0
+
     def time_left(self, seconds: float) -> None:
         assert seconds >= 0
 

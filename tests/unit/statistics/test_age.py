@@ -97,7 +97,7 @@ def test_pauses_between_windows_are_no_load() -> None:
 
 
 @pytest.mark.parametrize(
-    "start",
+    "trial",
     [
         replace(make_aged([0.0, 0.0]), timing=Timing()),
         replace(make_aged([0.0, 0.0]), started_s=5000.0),
