@@ -216,7 +216,7 @@ def show(
     for curve in curves:
         print_text(f"curve  {curve.verdict}")
     if reading.summary.state == "stopped" and not reading.changed:
-        remark(f"Go on with it: tuner run {study}")
+        remark(f"Next: tuner run {study}")
 
 
 def _tell_changed(study: Path, reading: "Reading") -> None:

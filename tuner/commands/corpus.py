@@ -73,7 +73,7 @@ class Advice:
         """Return in a sentence what was proposed, or why nothing was."""
         told = f"{self.corpus}: alike are {len(self.alike)} of the {self.studies} studies in it"
         if not self.proposals:
-            return f"{told}; they let expect nothing for sure, so there is no hint."
+            return f"{told}; the evidence is too weak, so no hints are written."
         names = ", ".join(each.parameter for each in self.proposals)
         return f"{told}; hints for {names}. Delete what you do not believe."
 

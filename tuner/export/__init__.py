@@ -57,7 +57,7 @@ def export(summary: Summary, name: str, *, rendered: Mapping[str, Rendered | Rew
 
     Raises:
         UsageError: unknown format, no winner yet, a server that the study does not tune, or a winner that
-            holds less than the default.
+            has less capacity than the default.
     """
     refuse_unknown_format(name)
     if summary.winner is None:
@@ -106,7 +106,7 @@ def without_winner(summary: Summary, purpose: str) -> UsageError:
 
 
 def refuse_less_capacity(summary: Summary, purpose: str) -> None:
-    """Raise UsageError for a winner that holds less than the default, unless the study allows it."""
+    """Raise UsageError for a winner that has less capacity than the default, unless the study allows it."""
     if summary.is_held_back:
         raise UsageError(
             f"{summary.study}: {'; '.join(summary.lacks)}. With slow clients connected that is an outage, so "

@@ -40,7 +40,7 @@ def conclude(space: "Space", found: Explanation, reason: str = "") -> Explanatio
 
 def say_proof(proof: Proof, trials: int) -> str:
     """Write what would prove a gain."""
-    expected = f"All {trials} trials together let expect {say_estimate(proof.expected)} of the default"
+    expected = f"{trials} trials predict {say_estimate(proof.expected)} of the default"
     noise = f"a pair on this host scatters by {say_percent(proof.noise, 0)}"
     if proof.pairs is None:
         return (
@@ -66,7 +66,7 @@ def _say_settings(space: "Space", settings: Sequence[Setting], gain: Effect | No
     if idle := [*of[Finding.NO_EFFECT], *of[Finding.CANNOT_ACT]]:
         yield f"{_name([each.parameter for each in idle])} may go back to the default: nothing is lost by it."
     if harmful := of[Finding.HARMFUL]:
-        yield f"Put back {_name([setting.parameter for setting in harmful])}: the rest is faster without."
+        yield f"Revert {_name([setting.parameter for setting in harmful])}: the rest is faster without."
     likely = [setting for setting in of[Finding.UNKNOWN] if setting.chance >= TENDENCY]
     open_ones = [setting for setting in of[Finding.UNKNOWN] if setting.chance < TENDENCY]
     if helping and likely:

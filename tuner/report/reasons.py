@@ -74,7 +74,7 @@ def _say_more(gain: Gain, pair_s: float) -> str:
         return "So near to 1, more pairs would hardly decide either."
     more = needed - gain.pairs
     time = f" ({say_duration(more * pair_s)})" if pair_s else ""
-    return f"Were the ratio what it seems, about {more} more pair{'' if more == 1 else 's'}{time} would."
+    return f"If this ratio is real, about {more} more pair{'' if more == 1 else 's'}{time} would settle it."
 
 
 def _explain_doubt(doubt: Assessment) -> str:

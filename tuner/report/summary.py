@@ -141,7 +141,7 @@ class Comparison:
     reason: str = ""
     """Why the verdict is not "improved"; empty when it is."""
     lacks: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """Of each side that holds less than the default: first or second → in what."""
+    """Of each side that has less capacity than the default: first or second → in what."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -276,7 +276,7 @@ class Summary:
 
     @property
     def lacks(self) -> tuple[str, ...]:
-        """Return a sentence for everything in which the winner holds less than the default."""
+        """Return a sentence for everything in which the winner has less capacity than the default."""
         return self.space.lacks(self.winner.config) if self.winner is not None else ()
 
     @property
@@ -306,7 +306,7 @@ class Summary:
 
     @property
     def is_held_back(self) -> bool:
-        """Whether the winner holds less than the default, and nobody has allowed that."""
+        """Whether the winner has less capacity than the default, and nobody has allowed that."""
         return bool(self.lacks) and not self.space.allows_less
 
 

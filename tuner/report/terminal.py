@@ -263,7 +263,8 @@ def _capacity(summary: "Summary") -> list[RenderableType]:
     if growth := describe_growth(summary):
         parts.append(Text(make_printable(growth), style="bold yellow"))
     if summary.lacks:
-        text = f"The {summary.side} holds less than the default: {make_printable('; '.join(summary.lacks))}."
+        lacks = make_printable("; ".join(summary.lacks))
+        text = f"The {summary.side} has less capacity than the default: {lacks}."
         held_back = " It is neither exported nor applied without `allow: [capacity]`."
         parts.append(Text(text + (held_back if summary.is_held_back else ""), style="bold red"))
     return parts

@@ -102,9 +102,10 @@ def say_comparison(gain: "Gain", first: str, second: str) -> str:
 
 
 def say_lacks(name: str, lacks: Sequence[str]) -> str:
-    """Write that a configuration which was measured holds less than the default."""
+    """Write that a configuration which was measured has less capacity than the default."""
     return make_printable(
-        f"{name} holds less than the default: {'; '.join(lacks)}. Its figures say nothing of slow clients."
+        f"{name} has less capacity than the default: {'; '.join(lacks)}. "
+        "Its figures say nothing of slow clients."
     )
 
 
@@ -112,7 +113,7 @@ def say_age(age: "Age | None") -> str:
     """Write for which seconds under load a gain holds; empty where they are not known."""
     if age is None:
         return ""
-    return f"measured in the {_span(age)} second under load"
+    return f"measured {_span(age)} s into the load"
 
 
 def say_trend(age: "Age | None", sides: Sequence[str] = ("default", "winner")) -> str:
@@ -121,7 +122,7 @@ def say_trend(age: "Age | None", sides: Sequence[str] = ("default", "winner")) -
         return ""
     (default, winner), (first, last) = sides, _seconds(age)
     warning = (
-        f"the ratio of {winner} to {default} {say_change(age.ratio)} from the {first} to the {last} second"
+        f"the ratio of {winner} to {default} {say_change(age.ratio)} from {first} to {last} s into the load"
     )
     if is_young(age):
         return f"{warning}: confirm with `tuner compare STUDY {default} {winner} --preset {LATER}`"
@@ -133,7 +134,7 @@ def say_tail(gain: "Gain | None", first: str = "the default", second: str = "the
     p99 = gain and gain.p99
     if not gain or not p99 or p99.low <= 1 or p99.ratio < NOTICED_TAIL:
         return ""
-    when = "" if gain.age is None else f" in the {_span(gain.age)} second under load"
+    when = "" if gain.age is None else f" {_span(gain.age)} s into the load"
     return (
         f"the slowest 1 % of responses take longer with {second}{when}: their p99 is {say_estimate(p99)} "
         f"that of {first}"
@@ -155,19 +156,13 @@ def say_change(trend: "Trend") -> str:
 
 def _span(age: "Age") -> str:
     first, last = _seconds(age)
-    return first if first == last else f"{first} to {last}"
+    return f"{first}–{last}"
 
 
-def _seconds(age: "Age") -> tuple[str, str]:
-    """Return the first and the last second of an age: from 1.04 s to 3.1 s, these are the 2nd and the 3rd."""
-    first = round(age.from_s) + 1
-    return _ordinal(first), _ordinal(max(first, round(age.to_s)))
-
-
-def _ordinal(number: int) -> str:
-    """Write a number of order: 1st, 12th, 23rd."""
-    is_teen = number % 100 in {11, 12, 13}
-    return f"{number}{'th' if is_teen else {1: 'st', 2: 'nd', 3: 'rd'}.get(number % 10, 'th')}"
+def _seconds(age: "Age") -> tuple[int, int]:
+    """Return the whole seconds between which a gain was measured: from 1.04 s to 3.1 s, these are 1 and 3."""
+    first = round(age.from_s)
+    return first, max(first + 1, round(age.to_s))
 
 
 def say_rate(rate_rps: float) -> str:

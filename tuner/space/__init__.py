@@ -14,7 +14,7 @@ other parameters, whose names stand with `_` for `.`, `-` and `[` (`tcp_wmem[1]`
     capacity:
       requests: {value: workers, counts: requests at once}
 
-A configuration that holds less than the default does is refused, unless the study says `allow: [capacity]`.
+A configuration that has less capacity than the default is refused, unless the study says `allow: [capacity]`.
 Bounds may be built by what is asked: `low: ceil(least('requests') / 25)`; least is 0 where less is allowed.
 
 `load_space` makes a Space of it for one host. What the host decides is settled then; what is left is a flat

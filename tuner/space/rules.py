@@ -1,6 +1,6 @@
 """Rules of a valid configuration: order and bounds of its settings, constraints, and capacity.
 
-Capacity is what a server holds at once. No configuration holds less than the default does, unless allowed.
+Capacity is what a server holds at once. No configuration has less capacity than the default, unless allowed.
 """
 
 import math

@@ -211,7 +211,7 @@ class DerivedEntry(_SettingEntry):
 
 
 class CapacityEntry(_Entry):
-    """How much a server can hold at once. No candidate holds less than the default, unless allowed.
+    """How much a server can hold at once. No candidate has less capacity than the default, unless allowed.
 
     `memory_mib` is what it may take at most: the machine's, or the default's where that is more.
     """

@@ -278,7 +278,7 @@ class Space:
         return describe_capacity(self.rules.figures, self.capacity(config))
 
     def lacks(self, config: Config) -> tuple[str, ...]:
-        """Return a sentence for everything in which a configuration holds less than the default."""
+        """Return a sentence for everything in which a configuration has less capacity than the default."""
         guard = guard_by(self.capacity(self.default()), self.rules.facts)
         return name_shortfalls(self.rules.figures, self.capacity(config), guard)
 

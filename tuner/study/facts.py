@@ -142,7 +142,7 @@ class Entrant:
     """default, tuned, or the name of a preset or of a file of values."""
     config: Config
     notes: tuple[str, ...] = ()
-    """What has to be known of it: in what it holds less than the default, what was fitted to this host."""
+    """What has to be known of it: the capacity that it lacks, what was fitted to this host."""
 
     @property
     def arm(self) -> str:

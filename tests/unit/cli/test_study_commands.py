@@ -56,7 +56,7 @@ def test_a_stopped_study_is_shown_with_how_it_resumes(tmp_path, capsys):
 
     show(settings.path)
 
-    assert capsys.readouterr().err == f"Go on with it: tuner run {settings.path}\n"
+    assert capsys.readouterr().err == f"Next: tuner run {settings.path}\n"
 
 
 @pytest.mark.parametrize("command", [show, explain, report])

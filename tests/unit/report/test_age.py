@@ -22,7 +22,7 @@ STANDS = Trend(change=0.002, low=-0.01, high=0.014)
 MOVING = Age(from_s=1.04, to_s=4.1, default=STANDS, winner=SHRINKS, ratio=SHRINKS)
 STEADY = replace(MOVING, ratio=STANDS, winner=STANDS)
 WARNING = (
-    "he ratio of winner to default shrinks by 3.1 % [1.2, 5.0] from the 2nd to the 4th second: confirm with "
+    "he ratio of winner to default shrinks by 3.1 % [1.2, 5.0] from 1 to 4 s into the load: confirm with "
     "`tuner compare STUDY default winner --preset standard`"
 )
 
@@ -41,14 +41,14 @@ def show(shown):
 @pytest.mark.parametrize(
     ("from_s", "to_s", "words"),
     [
-        (1.04, 4.1, "2nd to 4th"), (0.96, 2.02, "2nd"), (0.0, 1.0, "1st"), (5.2, 20.7, "6th to 21st"),
-        (10.0, 13.0, "11th to 13th"), (21.9, 22.4, "23rd"),
+        (1.04, 4.1, "1–4"), (0.96, 2.02, "1–2"), (0.0, 1.0, "0–1"), (5.2, 20.7, "5–21"),
+        (10.0, 13.0, "10–13"), (21.9, 22.4, "22–23"),
     ],
 )  # fmt: skip
 def test_the_age_is_said_in_seconds_under_load(from_s, to_s, words):
     age = replace(MOVING, from_s=from_s, to_s=to_s)
 
-    assert say_age(age) == f"measured in the {words} second under load"
+    assert say_age(age) == f"measured {words} s into the load"
 
 
 def test_an_unknown_age_is_not_spoken_of():
@@ -60,7 +60,7 @@ def test_an_unknown_age_is_not_spoken_of():
 def test_the_last_screen_says_the_age_below_the_gain():
     text = show(final_screen(summary_at(STEADY)))
 
-    assert text.splitlines()[1] == "measured in the 2nd to 4th second under load"
+    assert text.splitlines()[1] == "measured 1–4 s into the load"
     assert "ratio" not in text
 
 
@@ -85,11 +85,11 @@ def test_what_may_be_noise_or_is_small_is_no_warning(trend):
 def test_where_no_preset_measures_later_seconds_none_is_recommended():
     late = replace(MOVING, from_s=5.0, to_s=20.0)
 
-    assert say_trend(late).endswith("from the 6th to the 20th second: what it is later is not known")
+    assert say_trend(late).endswith("from 5 to 20 s into the load: what it is later is not known")
 
 
 def test_the_page_has_the_age_the_warning_and_the_change_of_each_side():
-    assert describe_age(MOVING) == f"Measured in the 2nd to 4th second under load. T{WARNING}."
+    assert describe_age(MOVING) == f"Measured 1–4 s into the load. T{WARNING}."
     assert describe_trends(MOVING) == (
         "From the youngest windows to the oldest: default grows by 0.2 % [−1.0, 1.4]; winner shrinks by "
         "3.1 % [1.2, 5.0]; their ratio shrinks by 3.1 % [1.2, 5.0]."
@@ -115,7 +115,7 @@ def test_exports_say_it_beside_the_gain():
     exported = json.loads(export_json(summary_at(MOVING))["tuner.json"])
 
     assert lines[1].startswith("gain: ")
-    assert lines[2:4] == ("gain: measured in the 2nd to 4th second under load", f"WARNING: t{WARNING}")
+    assert lines[2:4] == ("gain: measured 1–4 s into the load", f"WARNING: t{WARNING}")
     assert exported["gain"]["age_s"] == [1.04, 4.1]
     assert not any("WARNING" in line for line in describe_origin(summary_at(STEADY)))
     assert not any("under load" in line for line in describe_origin(summary_at(None)))
@@ -126,5 +126,5 @@ def test_a_comparison_speaks_of_its_own_sides():
     comparison = Comparison(first=summary.default, second=summary.winner, gain=summary.gain)
     text = " ".join(show(comparison_table(comparison, "default", "old.yaml")).split())
 
-    assert "measured in the 2nd to 4th second under load The ratio of old.yaml to default shrinks by" in text
+    assert "measured 1–4 s into the load The ratio of old.yaml to default shrinks by" in text
     assert "`tuner compare STUDY default old.yaml --preset standard`" in text

@@ -95,7 +95,7 @@ def test_a_winner_with_less_is_called_so_wherever_it_is_shown() -> None:
     summary = summary_of(less=True)
 
     shown = " ".join(screen_of(summary).split())
-    assert f"The candidate holds less than the default: {LESS}." in shown
+    assert f"The candidate has less capacity than the default: {LESS}." in shown
     assert "neither exported nor applied without `allow: [capacity]`" in shown
     assert LESS in render_report(summary)
     assert summary_json(summary)["capacity"]["lacks"] == LESS.split("; ")

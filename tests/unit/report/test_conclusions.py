@@ -41,7 +41,7 @@ def test_a_line_that_does_nothing_may_go_and_one_that_harms_is_put_back(summary)
     said = conclude(summary.space, replace(summary.explanation, settings=settings)).conclusions
 
     assert any(each.startswith(f"{first.parameter} may go back") for each in said)
-    assert any(each.startswith(f"Put back {second.parameter}") for each in said)
+    assert any(each.startswith(f"Revert {second.parameter}") for each in said)
 
 
 def test_what_is_not_proven_begins_with_why_and_what_would_prove_it(summary):

@@ -176,7 +176,7 @@ def test_a_value_with_which_less_is_held_is_shown_and_not_named_best():
     lacking = make_sweep({768: 10_000, 1500: 12_000, 3000: 15_000}, lacks={2: "nginx holds 5 connections"})
 
     assert lacking.best == 1500
-    assert "3000 holds less than the default, so it is not named best: nginx holds 5" in (
+    assert "3000 has less capacity than the default, so it is not named best: nginx holds 5" in (
         " ".join(printed(lacking, 200).split())
     )
     assert lacking.estimates[2].ratio == pytest.approx(1.5, abs=0.03)

@@ -56,7 +56,7 @@ def test_of_young_servers_it_is_said_how_to_look_later():
         show(final_screen(summary_with(LONGER, age=age))) for age in (YOUNG, replace(YOUNG, from_s=6.0))
     )
 
-    said = SAID.replace("with the winner:", "with the winner in the 2nd to 3rd second under load:")
+    said = SAID.replace("with the winner:", "with the winner 1–3 s into the load:")
     assert f"{said}. `tuner compare STUDY default winner --preset standard` looks later; {REMEDY}" in young
     assert "looks later" not in old
     assert REMEDY in old

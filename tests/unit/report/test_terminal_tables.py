@@ -39,8 +39,8 @@ def test_a_side_that_holds_less_than_the_default_has_its_warning():
     shown = text_of(comparison_table(less, "default", "hand-tuned-2012"), width=200).splitlines()
 
     assert shown[1] == (
-        "hand-tuned-2012 holds less than the default: apache holds 2 requests at once, the default 150. "
-        "Its figures say nothing of slow clients."
+        "hand-tuned-2012 has less capacity than the default: apache holds 2 requests at once, "
+        "the default 150. Its figures say nothing of slow clients."
     )
 
 

@@ -197,7 +197,7 @@ def name_adjusted(setup: Setup, chosen: Config | str) -> tuple[str, ...]:
 def list_presets(space: Space) -> Mapping[str, tuple[Space, Preset]]:
     """Return name → preset, in order, with the space that completes it.
 
-    One that holds less than the default is completed by the space in which it may.
+    One that has less capacity than the default is completed by the space in which it may.
     """
     free = space.open()
     presets = {preset.name: (space, preset) for preset in space.presets}

@@ -127,8 +127,8 @@ def hold_contest(
 
 
 def say_lacks(space: Space, config: Config) -> tuple[str, ...]:
-    """Return what an entrant holds less than the default, a sentence for each."""
-    return tuple(f"it holds less than the default: {lack}" for lack in space.lacks(config))
+    """Return a sentence for everything in which an entrant has less capacity than the default."""
+    return tuple(f"it has less capacity than the default: {lack}" for lack in space.lacks(config))
 
 
 def expect_s(entrants: int, preset: str, blocks: int | None = None) -> float:

@@ -192,7 +192,7 @@ def say_effort(sweep: Sweep) -> str:
 
 def list_faults(sweep: Sweep) -> list[str]:
     """Return why values may not be named best, and of which the server was still changing, a line each."""
-    lacking = "holds less than the default, so it is not named best: "
+    lacking = "has less capacity than the default, so it is not named best: "
     changing = [
         f"{sweep.show(value)}: {count} of {arm.trials} trials were measured while goodput or the number of "
         "processes still changed; the figure may be too low. Set a longer `warmup_s:`."

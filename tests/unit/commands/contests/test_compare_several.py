@@ -56,7 +56,7 @@ def test_what_holds_less_than_the_default_says_so(settings):
     found = compare_several(settings, {"default": "default", "few": {"worker_connections": 200}}, blocks=3)
 
     assert found.plan.entrants[0].notes == ()
-    assert all("holds less than the default" in note for note in found.plan.entrants[1].notes)
+    assert all("has less capacity than the default" in note for note in found.plan.entrants[1].notes)
     assert found.plan.entrants[1].notes
 
 

@@ -58,7 +58,7 @@ FOUND = Explanation(
         ),
     ),
     interactions=(Interaction(parameters=("sendfile", "open_file_cache"), effect=worth(0.95, 0.01)),),
-    conclusions=("Keep sendfile off.", "Put back aio."),
+    conclusions=("Keep sendfile off.", "Revert aio."),
 )  # fmt: skip
 
 
