@@ -33,7 +33,7 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def restore(root: Path) -> None:
     done = subprocess.run([TUNER, "restore"], capture_output=True, text=True, check=True)
     assert done.stdout.startswith(str(root / "tuner-"))
-    assert "1 backups restored" in done.stderr
+    assert "1 backup restored" in done.stderr
     assert "Nothing" in subprocess.run([TUNER, "restore"], capture_output=True, text=True, check=True).stderr
 
 

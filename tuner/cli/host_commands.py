@@ -1,6 +1,6 @@
 """The commands on a host: put a winner into service, keep it, put originals back."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated
 
@@ -105,13 +105,13 @@ def _undo(settings: "Study", place: str, *, accepts: bool, is_dry: bool, yes: bo
             print_files(applied.paths, as_json=as_json, host=place, changed_since=dict(applied.changed))
             for path, versions in applied.changed.items():
                 say(f"{place}: {path} was changed since it was applied ({versions}): an undo refuses it.")
-            say(f"{place}: --undo restores these {len(applied.paths)} backups. Nothing was changed.")
+            say(f"{place}: --undo restores {say_backups(applied.paths)}. Nothing was changed.")
             return
         if not yes:
             agree_to_undo(applied, place)
         paths = undo(host, journal, applied, accepts=accepts, warn=say)
     print_files(paths, as_json=as_json, host=place)
-    say(f"{place}: {len(paths)} backups restored.")
+    say(f"{place}: {say_restored(paths)}")
     if applied.earlier:
         say(f"{place}: {applied.earlier} applied before that stay; run the same again to undo the last.")
 
@@ -166,4 +166,14 @@ def restore(
                 say(sentence)
         restored = (*restored, *remove_tokens(target))
     print_files(restored, as_json=as_json, host=host, accepted=list(let_go))
-    say(f"{len(restored)} backups restored." if restored or let_go else "Nothing to restore.")
+    say(say_restored(restored) if restored or let_go else "Nothing to restore.")
+
+
+def say_restored(restored: Sequence[object]) -> str:
+    """Return how many backups were restored, as a sentence."""
+    return f"{say_backups(restored)} restored."
+
+
+def say_backups(backups: Sequence[object]) -> str:
+    """Return a number of backups in words."""
+    return "1 backup" if len(backups) == 1 else f"{len(backups)} backups"

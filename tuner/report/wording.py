@@ -304,8 +304,9 @@ def say_value(value: Scalar) -> str:
 
 
 def capitalize(text: str) -> str:
-    """Write the first letter large and leave the others as they are."""
-    return text[:1].upper() + text[1:]
+    """Write the first letter large and leave the others as they are; an address stays as it is."""
+    is_address = "://" in text.split(" ", 1)[0]
+    return text if is_address else text[:1].upper() + text[1:]
 
 
 def make_printable(text: str) -> str:

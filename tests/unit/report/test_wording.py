@@ -72,3 +72,9 @@ def test_a_number_at_an_axis_has_the_unit_that_suits_it(value: float, unit: str,
 )
 def test_a_counter_has_three_digits(value: float, unit: str, expected: str) -> None:
     assert wording.say_count(value, unit) == expected
+
+
+def test_a_sentence_begins_with_a_capital_and_an_address_stays_as_it_is() -> None:
+    assert wording.capitalize("the host is busy") == "The host is busy"
+    assert wording.capitalize("ssh://root@web1: a tuner is at work") == "ssh://root@web1: a tuner is at work"
+    assert wording.capitalize("") == ""
