@@ -20,7 +20,7 @@ PAGE = Path(__file__).parents[2] / "docs/python.md"
 def test_the_example_prints_the_gain_exports_it_and_holds_a_gate(tuner: CommandLine):
     study = tuner.write("nginx.yaml")
     finish(load_study(study), {"worker_connections": 2000})
-    (example,) = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
+    example, _ = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
 
     with idle_processors_here() as through:
         ran = subprocess.run(

@@ -119,7 +119,7 @@ def test_the_sweep_of_threads_per_child_ends_with_what_to_set(tmp_path: Path) ->
         for output in cell.outputs
         if output.output_type in {"display_data", "execute_result"}
     ]
-    assert any("<svg" in picture.data.get("text/html", "") for picture in pictures)
+    assert any("application/vnd.plotly.v1+json" in picture.data for picture in pictures)
 
 
 @pytest.mark.more

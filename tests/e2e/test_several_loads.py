@@ -68,4 +68,4 @@ def test_the_report_has_a_row_for_each_load(several):
     assert reported.returncode == 0, reported.stderr
     page = (tuner.folder / "report.html").read_text()
     assert "Under each load" in page
-    assert "What counts is the worst ratio of 2 loads" in page
+    assert "The gain is the worst ratio of 2 loads" in page
