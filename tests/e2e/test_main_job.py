@@ -71,7 +71,7 @@ def test_report_and_explanation_are_real(finished):
     explained = tuner.run("explain", study)
 
     assert json.loads(page.stdout) == {"file": "page.html"}
-    assert b'id="timeline"' in (tuner.folder / "page.html").read_bytes()
+    assert b'id="history"' in (tuner.folder / "page.html").read_bytes()
     shown = json.loads(tuner.run("show", study, "--json").stdout)
     told = shown["explanation"]
     assert {each["parameter"] for each in shown["sensitivity"]} >= {"open_file_cache", "net.core.somaxconn"}
