@@ -113,7 +113,8 @@ def _undo(settings: "Study", place: str, *, accepts: bool, is_dry: bool, yes: bo
     print_files(paths, as_json=as_json, host=place)
     say(f"{place}: {say_restored(paths)}")
     if applied.earlier:
-        say(f"{place}: {applied.earlier} applied before that stay; run the same again to undo the last.")
+        stay = "1 earlier winner stays" if applied.earlier == 1 else f"{applied.earlier} earlier winners stay"
+        say(f"{place}: {stay} applied. To undo the latest, run --undo again with its study.")
 
 
 def confirm(

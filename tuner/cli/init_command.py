@@ -116,9 +116,8 @@ def _look_first(path: Path, server: str) -> None:
     except BaseException:
         path.unlink(missing_ok=True)
         raise
-    remark(
-        f"{path}: tried first: {', '.join(hinted) or 'nothing, as no limit is near that a study can lift'}"
-    )
+    nothing = "nothing, for this server is near no limit that a study could raise"
+    remark(f"{path}: tried first: {', '.join(hinted) or nothing}")
 
 
 def _advise(path: Path, corpus: Path) -> "Advice":

@@ -173,7 +173,10 @@ def parse_constraint(text: str, where: str) -> Constraint:
     default_may_fail = form["sought"] is not None
     if form["limit"] == RELATIVE and form["unit"] is None:
         if default_may_fail:
-            raise UsageError(f"{where}: {text!r} contradicts itself. Give a number for {UNLIKE_DEFAULT!r}.")
+            raise UsageError(
+                f"{where}: {text!r} contradicts itself. Give a number as the limit, "
+                f"as in failure_rate <= 0.001 {UNLIKE_DEFAULT}."
+            )
         return Constraint(metric=metric, limit=None)
     limit = _read_limit(metric, form["limit"], form["unit"], where)
     return Constraint(metric=metric, limit=limit, default_may_fail=default_may_fail)

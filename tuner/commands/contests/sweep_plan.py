@@ -48,8 +48,8 @@ def plan_sweep(
     if parameter not in base:
         condition = known.when.text if known.when else ""
         raise UsageError(
-            f"{parameter}: it has no effect at the {at}, for `{condition}` does not hold there. "
-            f"Sweep it at the {_other(at)}, or make another parameter of it that condition names."
+            f"{parameter}: it has no effect at the {at}, because `{condition}` does not hold there. "
+            f"Sweep it at the {_other(at)}, or sweep a parameter that this condition names."
         )
     if values is None:
         wanted = [

@@ -298,6 +298,6 @@ def understood_address(address: str) -> Iterator[None]:
     except (OSError, TimeoutError, ValueError, RuntimeError, TypeError) as error:
         said = (str(error).splitlines() or [type(error).__name__])[0]
         raise TargetError(
-            f"--scheduler: {address} cannot be reached ({said}). Is it at work there, and does Dask's "
-            "configuration name its keys?"
+            f"--scheduler: {address} cannot be reached ({said}). Check that the Dask scheduler runs there, "
+            "and that Dask's configuration here names the TLS certificate, key and CA of this scheduler."
         ) from error

@@ -142,7 +142,10 @@ def _see(setup: Setup) -> InstalledView:
     """Return what preparing a measurement has found already."""
     target = setup.target
     if not isinstance(target, ManagedTarget):
-        raise UsageError(f"{setup.settings.path}: target: it is not managed. Name a --host.")
+        raise UsageError(
+            f"{setup.settings.path}: its target is no installed (managed) service, so there is nothing to "
+            "verify here. Name the host with --host."
+        )
     return InstalledView(target=target, facts=setup.facts, space=setup.space, fingerprint=setup.fingerprint)
 
 

@@ -146,7 +146,8 @@ def read_body(given: object) -> Body:
     text = given.get(CONTAINS)
     if not isinstance(text, str) or not 1 <= len(text.strip()) <= len(text) <= MOST_TEXT_LETTERS:
         wrong = f"{quote(text)} is no text to look for"
-        raise Refused(wrong, f"Write 1 to {MOST_TEXT_LETTERS} letters", at=(CONTAINS,))
+        right = f"Write 1 to {MOST_TEXT_LETTERS} characters, without blanks at the ends"
+        raise Refused(wrong, right, at=(CONTAINS,))
     return Body(check=BodyCheck.CONTAINS, contains=str(text))
 
 
