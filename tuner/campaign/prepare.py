@@ -357,10 +357,12 @@ def _refuse_strangers(settings: Study, space: Space) -> None:
         if server not in settings.servers:
             raise UsageError(
                 f"{settings.path}: space: {name} belongs to the server {server!r}, which "
-                "is not among `servers:`. Add it there, or leave its space out."
+                "is not among `servers:`. Add it there, or leave out its search space."
             )
     if not space.dimensions:
-        raise UsageError(f"{settings.path}: space: nothing is left to tune. Widen `only:`, or name a space.")
+        raise UsageError(
+            f"{settings.path}: space: nothing is left to tune. Widen `only:`, or name a search space."
+        )
 
 
 def take_fingerprint(

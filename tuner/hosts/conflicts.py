@@ -100,7 +100,7 @@ def find_conflicts(
 def _tuning_daemons(inventory: Inventory, keys: set[str]) -> Iterator[Conflict]:
     if "tuned" in inventory.processes:
         yield Conflict(
-            what=f"TuneD is at work with the profile {inventory.profile or 'unknown'}",
+            what=f"TuneD runs with the profile {inventory.profile or 'unknown'}",
             where="/etc/tuned/active_profile",
             remedy="It sets the kernel's keys itself: run `tuned-adm off` for the time of the study.",
             is_refused=bool(keys),
@@ -142,7 +142,7 @@ def _agents(inventory: Inventory) -> Iterator[Conflict]:
 def _package_managers(inventory: Inventory) -> Iterator[Conflict]:
     for name in sorted(inventory.processes & PACKAGE_MANAGERS):
         yield Conflict(
-            what=f"{name} is at work and may replace or restart what is tuned",
+            what=f"{name} runs and may replace or restart what is tuned",
             where=PROCESS,
             remedy="Wait until it has ended, and keep unattended upgrades away meanwhile.",
             is_refused=True,
@@ -171,7 +171,7 @@ def _certificate_clients(inventory: Inventory) -> Iterator[Conflict]:
     )
     for name, where in found.items():
         yield Conflict(
-            what=f"{name} is at work, and writes configuration files and reloads servers",
+            what=f"{name} runs, writes configuration files and reloads servers",
             where=where,
             remedy="Wait until it has ended.",
             is_refused=True,

@@ -23,7 +23,7 @@ Source = str | Path | Mapping[str, object] | Document
 """Name, path, or an entry written out; as a Document it keeps the lines of the study file."""
 _PATH = re.compile(r"/|\.ya?ml\Z")
 BUILT_IN = Path(__file__).parents[1] / "search_spaces"
-NAME_FIRST = "Name a space before this entry; `tuner spaces` lists them"
+NAME_FIRST = "Name a search space before this entry; `tuner spaces` lists them"
 WITHOUT = "named by `without:`"
 PARTS = BUILT_IN / "parts"
 """What several of tuner's spaces have in common."""

@@ -63,8 +63,8 @@ def measure_until_decided(
         return Measurement(finding=against, comparison=None, fault=f"{second}: {fault}", most_pairs=looks[-1])
     if failed:
         raise TargetError(
-            f"{comparing.stage}: {failed} It is what the other side is measured against, and failed "
-            "twice in a row. Correct it first."
+            f"{comparing.stage}: {failed} This configuration failed twice in a row, and the other one is "
+            "compared with it. Correct it first."
         )
     finding, gain = look()
     return Measurement(finding=finding, comparison=comparing.read(gain), fault="", most_pairs=looks[-1])
