@@ -87,8 +87,8 @@ def denied_settings(server: str) -> tuple[str, ...]:
         return adapter.denied
     except AttributeError as error:
         raise UsageError(
-            f"server {server!r}: its adapter does not state which settings no search space may tune. Give the "
-            'class `denied = ("user", …)`, or `denied = ()` when it has none.'
+            f"server {server!r}: its adapter does not state which settings no search space may tune. "
+            'Give the class `denied = ("user", …)`, or `denied = ()` when it has none.'
         ) from error
 
 
