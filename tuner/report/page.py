@@ -73,7 +73,8 @@ def render_report(
             {"verdict": curve.verdict, "rows": list_curve_rows(curve), "names": [f"curve-{number}"]}
             for number, curve in enumerate(curves)
         ],
-        commands=commands, contents=list_contents(tables, summary, sweeps, curves), **tables,
+        followers=list_followers(summary), commands=commands,
+        contents=list_contents(tables, summary, sweeps, curves), **tables,
     )  # fmt: skip
 
 
@@ -97,6 +98,12 @@ def list_changes(summary: "Summary") -> list[tuple[str, str]]:
         for name, (default, value) in summary.shipped.items()
         for line in (("del", f"-{name} {show(name, default)}"), ("ins", f"+{name} {show(name, value)}"))
     ]
+
+
+def list_followers(summary: "Summary") -> list[str]:
+    """Return the written settings whose values are derived from others."""
+    derived = {each.name for each in summary.space.derived}
+    return [name for name in summary.shipped if name in derived]
 
 
 def list_worse(summary: "Summary") -> list[tuple[str, str]]:

@@ -201,25 +201,21 @@ def change_rows(summary: "Summary") -> list[Row]:
 
 
 def side_rows(summary: "Summary") -> list[Row]:
-    """Return default and winner side by side: a row for each figure and for each server's capacity."""
+    """Return default and winner side by side: a row for each figure."""
     (_, *titles), *sides = arm_rows(summary)
     figures = zip(*(cells for _, *cells in sides), strict=True)
-    rows: list[Row] = [(title, *cells) for title, cells in zip(titles, figures, strict=True)]
-    held = [(f"{server} has room for", *cells[: len(sides)]) for server, *cells in capacity_rows(summary)]
-    return [*rows, *held]
+    return [(title, *cells) for title, cells in zip(titles, figures, strict=True)]
 
 
 def setting_rows(summary: "Summary") -> list[Row]:
-    """Return each written setting: name, its effect, whether it helps, its price."""
-    found, space = summary.explanation, summary.space
-    known = {} if found is None else {line.parameter: line for line in found.settings}
-    rows: list[Row] = []
-    for name in summary.shipped if summary.chosen else ():
-        line = known.get(name)
-        effect = NOTHING if line is None else say_estimate(line.effect)
-        rows.append((name, effect, "follows from others" if line is None else say_finding(line),
-                     space.also(name) or NOTHING))  # fmt: skip
-    return rows
+    """Return each explained setting of those that are written: name, effect, whether it helps, price."""
+    found = summary.explanation
+    return [
+        (line.parameter, say_estimate(line.effect), say_finding(line),
+         summary.space.also(line.parameter) or NOTHING)
+        for line in (found.settings if found is not None and found.gain is not None else ())
+        if line.parameter in summary.shipped
+    ]  # fmt: skip
 
 
 def effect_rows(summary: "Summary") -> list[Row]:
@@ -567,6 +563,7 @@ TABLES: "Mapping[str, Callable[[Summary], list[Row]]]" = {
     "others": other_rows,
     "costs": cost_rows,
     "pairs": pair_rows,
+    "capacity": capacity_rows,
     "loads": load_rows,
     "hosts": host_rows,
     "changes": change_rows,
