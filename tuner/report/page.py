@@ -101,9 +101,10 @@ def list_changes(summary: "Summary") -> list[tuple[str, str]]:
 
 
 def list_followers(summary: "Summary") -> list[str]:
-    """Return the written settings whose values are derived from others."""
-    derived = {each.name for each in summary.space.derived}
-    return [name for name in summary.shipped if name in derived]
+    """Return the written settings whose values follow from those that are explained."""
+    found = summary.explanation
+    explained = {line.parameter for line in found.settings} if found is not None else set()
+    return [name for name in summary.shipped if name not in explained] if explained else []
 
 
 def list_worse(summary: "Summary") -> list[tuple[str, str]]:
