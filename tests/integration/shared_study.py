@@ -1,5 +1,6 @@
 """A study on several simulated hosts: its controller's process, and what has to be true of its trials."""
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -32,8 +33,9 @@ class Controller:
         command = (sys.executable, "-m", *program)
         self.settings = settings
         self.process = subprocess.Popen(
-            command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-        )
+            command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+            start_new_session=True,
+        )  # fmt: skip
         self.said: list[str] = []
         self._reader = threading.Thread(target=self._read)
         self._reader.start()
@@ -59,8 +61,9 @@ class Controller:
         os.kill(self.process.pid, number)
 
     def end(self) -> None:
-        if self.process.poll() is None:
-            self.process.kill()
+        """End it and its workers, which hold the same pipe: its reader would wait for them."""
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()
         self._reader.join()
         assert self.process.stdout is not None

@@ -14,6 +14,7 @@ from tests.unit.simulation import Log, write_study
 from tuner.commands.fleet.control import Request, control_there
 from tuner.commands.fleet.engine import open_engine
 from tuner.commands.fleet.process import worker_process
+from tuner.commands.fleet.worker import MainThreadExecutor, connected, name_resource
 from tuner.records import Role, State
 from tuner.study import load_study
 from tuner.study.facts import OTHER_HOSTS, VERDICT
@@ -81,6 +82,17 @@ def test_a_pool_measures_on_every_host_that_has_a_worker_and_takes_one_that_come
     assert_whole(storage)
     assert {trial.host for trial in storage.trials() if trial.counts} == set(HOSTS[:2])
     assert [*storage.recall(OTHER_HOSTS)] == [HOSTS[1]]
+
+
+def test_a_worker_leaves_though_its_next_task_has_come():
+    tasks, where = MainThreadExecutor(), {name_resource(HOSTS[0]): 1}
+    with open_engine(30.0) as engine, connected(HOSTS[0], engine.address, engine.security, tasks):
+        first = engine.client.submit(str, 1, resources=where, pure=False)
+        tasks.next().work()
+        assert first.result(timeout=PATIENCE_S) == "1"
+        second = engine.client.submit(str, 2, resources=where, pure=False)
+        wait_until(lambda: tasks.n_waiting == 1, patience_s=PATIENCE_S)
+    assert tasks.n_waiting == 1, second
 
 
 def read(settings):

@@ -23,7 +23,7 @@ STUDY = """\
 study: other
 servers: [nginx]
 space: [nginx, {only: [worker_connections, worker_processes], allow: [capacity]}]
-load: {generator: wrk, connections: 40}
+load: {generator: wrk, connections: 80}
 """
 OF_THREADS = """\
 study: other
@@ -53,19 +53,18 @@ def test_a_candidate_without_room_for_more_connections_fails_where_they_come(
 ):
     experiment = open_experiment(tmp_path, monkeypatch, STUDY)
     default, space = experiment.default, experiment.setup.space
-    # Enough for the 40 connections that it is tuned on.
+    # Enough for the 80 connections that it is tuned on, and not for 60 more.
     small = space.open().complete({"worker_connections": 104, "worker_processes": 1})
 
     found = check_robustness(experiment, small)
 
     named = {each.check_load.name: each for each in found.checked}
-    assert list(named) == ["10 connections", "160 connections", "Connection: close", "60 slow clients"]
+    assert list(named) == ["20 connections", "320 connections", "Connection: close", "60 slow clients"]
     assert all(each.default.goodput_rps > 1000 for each in named.values())
     assert all(each.default.failed == 0 for each in named.values())
-    assert named["10 connections"].candidate.failed == named["Connection: close"].candidate.failed == 0
-    assert named["160 connections"].finding == "fails"
-    # 100 connections come to within a few of its room: how many are dropped depends on how they arrive.
-    assert named["60 slow clients"].finding in {"fails", "fails more"}
+    assert named["20 connections"].candidate.failed == named["Connection: close"].candidate.failed == 0
+    assert named["320 connections"].finding == "fails"
+    assert named["60 slow clients"].finding == "fails"
     assert found.verdict == "fails"
     trials = [trial for trial in experiment.trials if trial.role is Role.ROBUSTNESS]
     opened = {
@@ -75,24 +74,25 @@ def test_a_candidate_without_room_for_more_connections_fails_where_they_come(
         for each in trial.valid_windows
     }
     assert opened["Connection: close"] > 0.9
-    assert opened["160 connections"] < 0.1
+    assert opened["320 connections"] < 0.1
 
 
 @pytest.mark.alone
 def test_a_server_that_starts_processes_when_slow_clients_come_is_judged_when_it_has(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    """One process of 25 threads has none left for a second or two, and then serves as before."""
+    """One process of 25 threads has none left for a second or two, and then serves more than the default."""
     experiment = open_experiment(tmp_path, monkeypatch, OF_THREADS)
     few = {"StartServers": 1, "MinSpareThreads": 1, "MaxSpareThreads": 34, "MaxKeepAliveRequests": 0}
+    # Starting processes costs a few per cent; so that these do not decide, it is faster by much more.
+    few |= {"EnableMMAP": False}
 
     found = check_robustness(experiment, experiment.setup.space.complete(few))
 
     (slow,) = (each for each in found.checked if each.check_load.slow_clients)
     assert found.verdict == "holds"
-    # Making room costs a few per cent, which a quiet machine can show.
-    assert slow.finding in {"holds", "undecided", "slower"}
-    assert slow.candidate.goodput_rps > 0.8 * slow.default.goodput_rps
+    assert slow.finding == "holds"
+    assert slow.candidate.goodput_rps > slow.default.goodput_rps
     at_first_s = [
         sum(
             each.duration_s

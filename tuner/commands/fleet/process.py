@@ -20,6 +20,9 @@ from tuner.study import Study
 PRELOADED = [__name__, "scipy.optimize"]
 """What workers have in common: each takes a third of the memory for itself, and is there at once."""
 
+END_S = 300.0
+"""A slow host is restored, and the connection to it closed, in far less."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerProcess:
@@ -40,9 +43,16 @@ class WorkerProcess:
         """Let it give its host back, and end it. Raises RestoreFailed where it could not."""
         if self.process.is_alive() and self.process.pid is not None:
             with suppress(ProcessLookupError):
-                os.kill(self.process.pid, signal.SIGINT)
+                os.kill(self.process.pid, signal.SIGTERM)  # never ignored, as SIGINT is in the background
                 os.kill(self.process.pid, signal.SIGCONT)  # a frozen one has a host to give back, too
-        self.process.join()
+        self.process.join(END_S)
+        if self.process.is_alive():
+            self.process.kill()
+            self.process.join()
+            raise RestoreFailed(
+                f"{self.host}: its worker did not end within {END_S:g} s and was killed. The watchdog on the "
+                "host restores its settings. To restore them now, run `tuner restore` for this host."
+            )
         error = self._last_word()
         if isinstance(error, RestoreFailed) and not isinstance(error, HostLost):
             raise error

@@ -38,6 +38,10 @@ Hold = Callable[[Callable[[str], None]], AbstractContextManager[None]]
 CONNECT_S = 10
 """Seconds to wait for a scheduler that does not answer yet."""
 FLUSH_S = 0.02
+FLUSHED_S = 5.0
+"""After so long the scheduler is not told any more what came of the last task: the study begins it again."""
+LEAVE_S = 60.0
+"""Dask gives up a scheduler that does not answer in half of it."""
 LOOK_S = 1.0
 """Between two looks whether a signal has come."""
 RESOURCE = "target "
@@ -181,6 +185,11 @@ class MainThreadExecutor(Pool):
         """Return whether it is known what came of the last task."""
         return self._last is not None and self._last.future.done()
 
+    @property
+    def n_waiting(self) -> int:
+        """Return how many tasks have not begun."""
+        return self._tasks.qsize()
+
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:  # noqa: FBT001, FBT002 - as the base class has it
         """Leave it to the main thread to end."""
 
@@ -280,12 +289,16 @@ def connected(
         is_ending.set()
         if thread.is_alive():
             asyncio.run_coroutine_threadsafe(_leave(worker, tasks), loop)
-            thread.join()
+            thread.join(LEAVE_S)
 
 
 async def _leave(worker: Worker, tasks: MainThreadExecutor) -> None:
-    """End the connection, once it was told what came of the last task."""
-    while tasks.has_answered and worker.state.executing_count:  # noqa: ASYNC110 - Dask tells nobody
+    """End the connection, once the scheduler was told what came of the last task."""
+    until_s = time.monotonic() + FLUSHED_S
+    # Dask tells nobody. For it, a task that waits for the main thread is executed already.
+    while tasks.has_answered and worker.state.executing_count > tasks.n_waiting:
+        if time.monotonic() > until_s:
+            break
         await asyncio.sleep(FLUSH_S)
     await worker.close()
 
