@@ -15,6 +15,12 @@ trap 'steps=$((steps + 1)); [ "$steps" -ne "$KILLED_AT" ] || kill -9 "$$" "$BASH
 . "$0"
 """
 """Runs a program of the shell, and kills it before its step number KILLED_AT; in a subshell that one too."""
+WRITES_KILLED = """
+trap '[ "${FUNCNAME[0]:-}" != exchange ] || kill -9 "$BASHPID"' DEBUG
+. "$0"
+"""
+"""Runs a program of the shell, and kills the subshell of each file just before that gets its new name."""
+INCOMPLETE = 24
 ORIGINAL = {CONFIGURATION: b"demo 1\n", PurePosixPath("/srv/available/site"): b"site\n"}
 FILES = {
     CONFIGURATION: b"demo 2, longer\n",
@@ -28,8 +34,13 @@ ORIGINALS = {path: requests.checksum(ORIGINAL.get(path)) for path in FILES}
 
 def killed(machine: PrivateHost, command: Command, killed_at: int) -> bool:
     """Run a step of the keeper and kill it there; tell whether it came so far."""
-    argv = ("env", f"KILLED_AT={killed_at}", "bash", "--posix", "-T", "-c", STEPS, *command.argv[1:])
-    return machine.run(argv, timeout_s=30, stdin=command.stdin).returncode == -9
+    return traced(machine, command, f"KILLED_AT={killed_at}{STEPS}") == -9
+
+
+def traced(machine: PrivateHost, command: Command, program: str) -> int:
+    """Run a step of the keeper by another program, which looks at each of its commands; return its exit status."""
+    argv = ("bash", "--posix", "-T", "-c", program, *command.argv[1:])
+    return machine.run(argv, timeout_s=30, stdin=command.stdin).returncode
 
 
 def run(machine: PrivateHost, command: Command) -> None:
@@ -100,3 +111,14 @@ def test_a_restore_that_is_killed_is_completed_by_the_next(machine: PrivateHost,
         assert killed(machine, restoring(), killed_at)
 
         restore_and_compare(machine, before)
+
+
+def test_a_write_that_is_killed_is_no_full_disk_where_a_file_would_be_written_in_place(
+    machine: PrivateHost, before: str
+):
+    run(machine, arming())
+    run(machine, changing())
+    machine.sh("/srv/demo stop; /srv/demo start")
+    assert traced(machine, restoring(), WRITES_KILLED) == INCOMPLETE
+
+    restore_and_compare(machine, before)

@@ -133,6 +133,7 @@ bring_back() { # ENTRY, after read_entry
             case $? in
                 0) ;;
                 "$FOREIGN") return 1 ;; # the second attempt says so
+                1[3-9][0-9]) return 1 ;; # it was killed; the next attempt begins anew
                 *)
                     # Killed in the middle, it would be taken for somebody else's. A rename needs no room.
                     [ -e "$1/overwriting" ] || { mv -fT "$1/after" "$1/overwriting" && sync "$1"; }
