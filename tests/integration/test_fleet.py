@@ -84,6 +84,11 @@ def test_a_pool_measures_on_every_host_that_has_a_worker_and_takes_one_that_come
     assert [*storage.recall(OTHER_HOSTS)] == [HOSTS[1]]
 
 
+def test_several_schedulers_run_beside_each_other():
+    with open_engine(30.0) as one, open_engine(30.0) as other:
+        assert one.address != other.address
+
+
 def test_a_worker_leaves_though_its_next_task_has_come():
     tasks, where = MainThreadExecutor(), {name_resource(HOSTS[0]): 1}
     with open_engine(30.0) as engine, connected(HOSTS[0], engine.address, engine.security, tasks):

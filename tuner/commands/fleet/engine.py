@@ -129,7 +129,8 @@ def open_engine(watchdog_s: float) -> Iterator[Engine]:
         dask.config.set(settings),
         LocalCluster(
             n_workers=0, host=LOCAL, security=security, dashboard_address=None,
-            silence_logs=logging.CRITICAL,
+            # Any port: of several studies, each would want Dask's own, 8787.
+            scheduler_kwargs={"dashboard_address": f"{LOCAL}:0"}, silence_logs=logging.CRITICAL,
         ) as cluster,
         Client(cluster, security=security) as client,
     ):  # fmt: skip
