@@ -1,6 +1,7 @@
 """Everything that is shown, exported or printed of a study, recomputed from its storage."""
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -71,7 +72,7 @@ class Arm:
     config: Config
     """Value of every setting."""
     goodput_rps: float
-    """Median over its trials."""
+    """Geometric mean over its trials: where they are pairs, two of them have the gain as their quotient."""
     latency_p99_ms: float | None
     """99th percentile of the response times; None where it was not measured."""
     latency_corrected: bool
@@ -341,7 +342,7 @@ def summarize(
         estimate = None
     chosen = winner_config or (unshipped.config if unshipped else best.config if best else default)
     known = judge_feasibility(trials, settings.constraints, default, storage.hosts)
-    confirmed = [trial for trial in trials if trial.role is Role.CONFIRM]
+    confirmed = _of_whole_pairs([trial for trial in trials if trial.role is Role.CONFIRM])
     of_default = [trial for trial in confirmed if trial.arm == DEFAULT_ARM] if gain else [
         trial for trial in as_baselines(trials) if trial.role is Role.BASELINE
     ]  # fmt: skip
@@ -397,6 +398,16 @@ def summarize(
         assessments=known.assess(winner_config) if winner_config else (),
         expected_gain=left_to_gain(expected or ()),
     )  # fmt: skip
+
+
+def _of_whole_pairs(trials: Sequence[Trial]) -> Sequence[Trial]:
+    """Leave out what was measured of a pair whose other side was not: the gain is without it, too."""
+    sides = Counter(_pair_of(trial) for trial in trials if trial.counts)
+    return [trial for trial in trials if not trial.counts or sides[_pair_of(trial)] > 1]
+
+
+def _pair_of(trial: Trial) -> tuple[str, int | None, str]:
+    return trial.host, trial.block, trial.session
 
 
 def _find_unshipped(verdict: str, rejections: Sequence[Rejection], ranking: Ranking) -> Found | None:
@@ -528,17 +539,19 @@ def gather_arm(config: Config, trials: Sequence[Trial]) -> Arm:
     p99 = [each.quantiles_ms[P99] for each in latencies if P99 in each.quantiles_ms]
     merged = merge(latencies) if latencies else None
     merged_p99 = None if merged is None else merged.quantiles_ms.get(P99)
-    failures = sum(window.failures.total for window in windows)
+    failures, answered = (
+        sum(window.failures.total for window in windows), sum(window.correct for window in windows)
+    )  # fmt: skip
     return Arm(
         config=config,
-        goodput_rps=_median([window.goodput_rps for window in windows]),
+        goodput_rps=_geometric_mean([trial.log_goodput for trial in counted]) if answered else 0.0,
         latency_p99_ms=merged_p99 if merged_p99 is not None else (median(p99) if p99 else None),
         latency_corrected=any(each.corrected for each in latencies),
         failures=failures,
-        requests=failures + sum(window.correct for window in windows),
+        requests=failures + answered,
         trials=len(counted),
         is_lower_bound=is_censored(windows),
-        requests_per_cpu_s=_per_cpu(windows),
+        requests_per_cpu_s=_per_cpu(counted),
         connect_time=_merge_connect_times(windows),
         latency_ms={} if merged is None else _name_quantiles(merged),
         window_s=_median([window.duration_s for window in windows]),
@@ -546,10 +559,10 @@ def gather_arm(config: Config, trials: Sequence[Trial]) -> Arm:
     )
 
 
-def _per_cpu(windows: Sequence[Window]) -> float | None:
-    if not any(window.metric is Metric.PER_CPU for window in windows):
+def _per_cpu(trials: Sequence[Trial]) -> float | None:
+    if not any(window.metric is Metric.PER_CPU for trial in trials for window in trial.valid_windows):
         return None
-    return _median([math.exp(window.log_value) for window in windows])
+    return _geometric_mean([trial.log_value for trial in trials])
 
 
 def _name_quantiles(latency: Latency) -> Mapping[str, float]:
@@ -632,6 +645,11 @@ def _put_in_winners_place(summary: Summary, config: Config) -> Summary:
         summary, winner=gather_arm(config, measured), gain=None, changes=summary.space.changes(config),
         mechanisms=(), latency=None, reason="", assessments=(), explanation=None,
     )  # fmt: skip
+
+
+def _geometric_mean(logs: Sequence[float | None]) -> float:
+    known = [each for each in logs if each is not None]
+    return math.exp(fmean(known)) if known else 0.0
 
 
 def _median(values: Sequence[float]) -> float:
