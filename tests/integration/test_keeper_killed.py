@@ -38,7 +38,7 @@ def killed(machine: PrivateHost, command: Command, killed_at: int) -> bool:
 
 
 def traced(machine: PrivateHost, command: Command, program: str) -> int:
-    """Run a step of the keeper by another program, which looks at each of its commands; return its exit status."""
+    """Run a step of the keeper by a program that sees each of its commands; return its exit status."""
     argv = ("bash", "--posix", "-T", "-c", program, *command.argv[1:])
     return machine.run(argv, timeout_s=30, stdin=command.stdin).returncode
 

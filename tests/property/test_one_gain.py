@@ -1,4 +1,4 @@
-"""A study has one gain: on every surface of drawn studies stand the same figures, and the table gives them."""
+"""A study has one gain: every surface of drawn studies has the same figures, and the table gives them."""
 
 import json
 import re
@@ -9,11 +9,12 @@ import pytest
 from rich.console import Console
 
 from tests.more import leave_to_more
+from tests.unit.export.test_host_change import of_nginx
 from tests.unit.simulated_study import make_summary, small_space
 from tests.unit.simulation import make_setup, write_study
-from tuner.commands.outputs import write_export
 from tuner.commands.page import make_page
 from tuner.commands.session import Reading
+from tuner.export import export
 from tuner.export.formats import FORMATS
 from tuner.report.explanation.text import explain_summary
 from tuner.report.summary_json import summary_json
@@ -24,8 +25,8 @@ WINNING = {
     "sendfile": False, "open_file_cache": 2000, "keepalive_requests": 100_000, "worker_processes": 1,
     "aio": "threads",
 }  # fmt: skip
-OF_PAIRS = re.compile(r"(\S+× \[\S+, \S+\])(?:, | \(| from )\d+ pairs?")
-"""A gain is said with the number of its pairs; the effects of settings, and what a search estimates, are not."""
+OF_PAIRS = re.compile(r"([\d.,]+× \[\S+, \S+\])(?:, | \(| from )\d+ pairs?")
+"""A gain is said with the number of its pairs; an effect of a setting is not."""
 ALL_OF_THEM = re.compile(r"(\S+× \[\S+, \S+\]) +all of them")
 OF_A_SIDE = re.compile(r"^(default|winner) +([\d,]+) ", re.MULTILINE)
 
@@ -50,12 +51,13 @@ def test_a_gain_is_the_same_on_every_surface(seed, tmp_path):
     surfaces = {
         "terminal": on_terminal(final_screen(reading.summary)),
         "explain": explain_summary(reading.summary),
-        "page": make_page(reading),
+        "page": make_page(reading).decode(),
         "json": json.dumps(summary_json(reading.summary)),
     }
+    rendered = {"nginx": of_nginx(b"a 1;\n", b"a 2;\n")}
     for form in ("nginx", "json", *FORMATS):
-        paths = write_export(reading, form, tmp_path / form)
-        surfaces[form] = "\n".join(path.read_text() for path in paths)
+        written = export(reading.summary, form, rendered=rendered).values()
+        surfaces[form] = b"\n".join(written).decode()
 
     said = {name: OF_PAIRS.findall(text) for name, text in surfaces.items()}
     assert {name: set(each) for name, each in said.items() if each} == {
