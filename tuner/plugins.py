@@ -16,7 +16,16 @@ from inspect import getdoc
 from typing import cast
 
 from tuner.errors import UsageError
-from tuner.ports import HTTP, Backend, Host, InstalledServer, LoadGenerator, PrivateServer, Server
+from tuner.ports import (
+    HTTP,
+    Backend,
+    Host,
+    InstalledServer,
+    LoadGenerator,
+    LoggingServer,
+    PrivateServer,
+    Server,
+)
 
 DISTRIBUTION = "servertuner"
 SPACES = "tuner.spaces"
@@ -109,6 +118,12 @@ def make_installed_server(name: str) -> InstalledServer:
     if isinstance(server, InstalledServer):
         return server
     raise UsageError(f"servers: {name} is known as a private instance only. Write `mode: sandbox`.")
+
+
+def make_logging_servers() -> tuple[LoggingServer, ...]:
+    """Make the adapters of all servers whose access logs can be read."""
+    servers = (make_server(name) for name in adapter_names(AdapterKind.SERVER))
+    return tuple(each for each in servers if isinstance(each, LoggingServer))
 
 
 def make_backend(name: str) -> Backend:

@@ -28,7 +28,7 @@ local tests = {%(tests)s}
 local threads = {}
 local texts = {}
 local position = 0
-sent, got, wrong = {}, {}, {0, 0}
+asked, sent, got, wrong = {}, {}, {}, {0, 0}
 
 function setup(thread)
   thread:set("first", #threads * 7)
@@ -41,6 +41,7 @@ function init()
     for name, value in pairs(wrk.headers) do headers[name] = value end
     for name, value in pairs(kind.headers) do headers[name] = value end
     texts[index] = wrk.format(kind.method, kind.path, headers, kind.body)
+    asked[index] = 0
   end
   for index = 1, %(count)d do sent[index], got[index] = 0, 0 end
   position = first or 0
@@ -49,6 +50,7 @@ end
 function request()
   position = position %% #order + 1
   local kind = order[position]
+  asked[kind] = asked[kind] + 1
   sent[kinds[kind].sort] = sent[kinds[kind].sort] + 1
   return texts[kind]
 end
@@ -83,8 +85,8 @@ function mix()
     end
     return table.concat(sums, ", ")
   end
-  return string.format('"mix": {"sent": [%%s], "got": [%%s], "wrong": [%%s]}, ',
-    add("sent", %(count)d), add("got", %(count)d), add("wrong", 2))
+  return string.format('"mix": {"asked": [%%s], "sent": [%%s], "got": [%%s], "wrong": [%%s]}, ',
+    add("asked", #kinds), add("sent", %(count)d), add("got", %(count)d), add("wrong", 2))
 end
 """
 
@@ -133,6 +135,11 @@ def read_mix(values: object) -> tuple[int, Failures]:
     correct = [min(asked, came) for asked, came in zip(sent, got, strict=True)]
     crossed = sum(got) - sum(correct)
     return sum(correct), Failures(status=wrong[0], length=wrong[1] + crossed)
+
+
+def read_asked(values: object) -> tuple[int, ...]:
+    """Read how many requests of each kind were sent. Raises ValueError for an odd shape."""
+    return tuple(as_count(each) for each in as_list(as_object(values).get("asked", [])))
 
 
 def _round_of(weights: Sequence[float]) -> int:

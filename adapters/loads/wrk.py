@@ -24,7 +24,7 @@ from pathlib import PurePosixPath
 from typing import ClassVar
 from urllib.parse import urlsplit, urlunsplit
 
-from tuner.adapters.loads._wrk_mix import read_mix, write_headers, write_script
+from tuner.adapters.loads._wrk_mix import read_asked, read_mix, write_headers, write_script
 from tuner.kit.bodies import Totals, has_wrong_responses
 from tuner.kit.latency import latency_of_quantiles
 from tuner.kit.load_command import Ability, interrupted_after, is_whole, refuse_unsendable
@@ -199,6 +199,7 @@ def _result_of_mix(
         bytes=as_count(summary["bytes"]),
         latency=_latency(summary, requests) if correct else None,
         generator_fault=_own_fault(errors, workload),
+        sent=read_asked(summary["mix"]),
     )
 
 

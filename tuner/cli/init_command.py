@@ -16,6 +16,7 @@ from tuner.errors import TargetError, UsageError
 if TYPE_CHECKING:
     from tuner.commands.candidates import Candidate
     from tuner.commands.corpus import Advice
+    from tuner.commands.logged_load import LoggedLoad
 
 
 def init(  # noqa: PLR0913, PLR0917 - the command's options
@@ -51,7 +52,10 @@ def init(  # noqa: PLR0913, PLR0917 - the command's options
     ] = None,
     content: Annotated[
         str | None,
-        typer.Option(help="Built-in content to request; see `tuner loads`.", autocompletion=names.contents),
+        typer.Option(
+            help="Built-in content to request, see `tuner loads`; with --from, the document root of the site.",
+            autocompletion=names.contents,
+        ),
     ] = None,
     backend: Annotated[
         str | None,
@@ -60,6 +64,33 @@ def init(  # noqa: PLR0913, PLR0917 - the command's options
             autocompletion=names.backends,
         ),
     ] = None,
+    logs: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--from",
+            metavar="LOG",
+            help="Access log to make the load from: a file, also .gz or .har, a quoted pattern, or - for the "
+            "standard input; several times for several.",
+        ),
+    ] = None,
+    log_format: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FORMAT",
+            help="Format of the log as the server's configuration has it, or a name: common, combined, … "
+            "(default: found in the first lines).",
+        ),
+    ] = None,
+    stand_in: Annotated[
+        bool,
+        typer.Option("--stand-in", help="With --from: make files of the same sizes in place of the site."),
+    ] = False,
+    unsafe_methods: Annotated[
+        bool,
+        typer.Option(
+            "--unsafe-methods", help="With --from: also send POST, PUT, PATCH and DELETE, without bodies."
+        ),
+    ] = False,
     corpus: Annotated[
         Path | None,
         typer.Option(metavar="DIR", help="Folder of earlier studies to take hints from; see `tuner corpus`."),
@@ -83,10 +114,14 @@ def init(  # noqa: PLR0913, PLR0917 - the command's options
     server = server or named
     if from_advice and study is not None:
         raise UsageError(f"--from-advice: {study} names its own settings. Leave one of them out.")
-    if study is not None and any(each is not None for each in (server, url, content, backend, corpus)):
+    own = (server, url, content, backend, corpus, logs or None)
+    if study is not None and any(each is not None for each in own):
         raise UsageError(
             f"--study: {study} names its own servers and pages. Leave {server or 'the other options'} out."
         )
+    if not logs and (log_format is not None or stand_in or unsafe_methods):
+        raise UsageError("--log-format, --stand-in, --unsafe-methods: they need a log. Name one with --from.")
+    logged: "LoggedLoad | None" = None
     found: tuple[Candidate, ...] = ()
     if study is not None:
         path = copy_study(study, output or Path(f"{study}.yaml"))
@@ -95,13 +130,40 @@ def init(  # noqa: PLR0913, PLR0917 - the command's options
             found = _look_around()
             server = _choose(found, as_json=as_json)
         path = output or Path(f"{server}.yaml")
+        if logs:
+            logged = _read_logs(path, logs, log_format, takes_unsafe=unsafe_methods, stands_in=stand_in)
         path = write_study(
-            server, path, url=url, content=content, backend=backend, managed=managed or from_advice
-        )
+            server, path, url=url, content=content, backend=backend, managed=managed or from_advice,
+            logged=logged,
+        )  # fmt: skip
+    if logged is not None:
+        _write_stand_ins(path, logged)
     if from_advice:
         _look_first(path, server or "")
     advice = None if corpus is None else _advise(path, corpus)
-    _tell(path, found, advice, as_json=as_json)
+    _tell(path, found, advice, logged, as_json=as_json)
+
+
+def _read_logs(
+    path: Path, logs: list[str], log_format: str | None, *, takes_unsafe: bool, stands_in: bool
+) -> "LoggedLoad":
+    """Read the logs for a study file that is not there yet: they may take minutes. Raises UsageError."""
+    from tuner.commands.logged_load import read_logs
+    from tuner.commands.template import refuse_present
+
+    refuse_present(path)
+    return read_logs(logs, log_format=log_format, takes_unsafe=takes_unsafe, stands_in=stands_in)
+
+
+def _write_stand_ins(path: Path, logged: "LoggedLoad") -> None:
+    """Write the files that stand for a site; where that fails, the study file is not left behind."""
+    from tuner.commands.logged_load import write_stand_ins
+
+    try:
+        write_stand_ins(logged, path.with_suffix(".study"))
+    except BaseException:
+        path.unlink(missing_ok=True)
+        raise
 
 
 def _look_first(path: Path, server: str) -> None:
@@ -178,7 +240,10 @@ def _ask(found: "tuple[Candidate, ...]") -> str:
         say(f"There is no {chosen[:40]!r}. Type a number from 1 to {len(found)}, or a name.")
 
 
-def _tell(path: Path, found: "tuple[Candidate, ...]", advice: "Advice | None", *, as_json: bool) -> None:
+def _tell(
+    path: Path, found: "tuple[Candidate, ...]", advice: "Advice | None", logged: "LoggedLoad | None", *,
+    as_json: bool,
+) -> None:  # fmt: skip
     """Print which file was written, what is missing for it, and what to do next."""
     from tuner.commands.candidates import find_missing
     from tuner.study import load_study
@@ -192,10 +257,13 @@ def _tell(path: Path, found: "tuple[Candidate, ...]", advice: "Advice | None", *
                 "mode": settings.target.mode, "generator": settings.load.generator, "missing": list(missing),
                 "found": [_as_json(each) for each in found],
                 **({} if advice is None else {"corpus": advice.as_json()}),
+                **({} if logged is None else {"log": logged.as_json()}),
             }
         )  # fmt: skip
     else:
         print_text(str(path))
+    if logged is not None:
+        remark(logged.describe())
     if advice is not None:
         remark(advice.as_text())
     for each in missing:

@@ -3,13 +3,14 @@
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from typing import Any
 
 from tuner.campaign.pace import choose_window
 from tuner.campaign.prepare import Setup, prepare
 from tuner.campaign.progress import Progress
+from tuner.commands.fidelity import Fidelity, compare_mixes, fidelity_as_json
 from tuner.commands.preview import Preview, preview
 from tuner.commands.rehearsal import rehearse
 from tuner.deploy.deployment import Deployment
@@ -90,6 +91,8 @@ class Findings:
     """How long each trial is loaded; None where windows end after a number of requests."""
     judged: tuple[str, ...] = ()
     """A sentence for each request whose correct response is not known by its length."""
+    mixes: Mapping[str, Fidelity] = field(default_factory=dict)
+    """Load → how well its mix was sent."""
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -175,6 +178,7 @@ class Findings:
             ]
         lines += [f"windows    {self.windows}"] if self.windows is not None else []
         lines += [f"page       {each}" for each in self.judged]
+        lines += [f"mix        {f'{name}: ' if name else ''}{each}" for name, each in self.mixes.items()]
         lines += [f"warning    {each}" for each in self.warnings]
         lines += [f"not tried  {each}" for each in self.unseen]
         if self.calibration is not None:
@@ -208,6 +212,7 @@ class Findings:
             "warnings": list(self.warnings),
             "not_tried": list(self.unseen),
             "judged": list(self.judged),
+            "mix": fidelity_as_json(self.mixes),
             "windows": None if self.windows is None else asdict(self.windows),
         }
         if self.preview is not None:
@@ -283,6 +288,7 @@ def check_study(
         setup=setup, window=window, deploy_s=deployment.duration_s, calibration=calibration,
         sees_host=sees_host, preview=seen, shows_plan=shows_plan, conflicts=conflicts, unseen=unseen,
         logs=tuple(logs), minutes=plan.minutes, windows=windows,
+        mixes=compare_mixes(settings, deployment, window),
         judged=tuple(
             said for each in (deployment.load, *deployment.other_loads.values()) for said in each.judged
         ),

@@ -1,15 +1,17 @@
 """Writes a commented study file for a server that is installed here."""
 
+import json
 import os
 import re
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 
 from tuner import plugins
 from tuner.commands.candidates import choose_generator, find_page
+from tuner.commands.logged_load import FOLDER, USUAL_CONNECTIONS, LoggedLoad
 from tuner.commands.virtual_hosts import ProposedLoad, propose_load
 from tuner.deploy.discovery import LOCAL, find_installed, read_page
 from tuner.deploy.readiness import Manner
@@ -49,14 +51,14 @@ target: {{host: local, mode: sandbox}}
 load:
   generator: {generator}          # {generators}
   {asked}
-  connections: 100
+  connections: {connections}
   keepalive: {keepalive}
-  # tls: true              # over TLS, with a certificate that is made for each trial
+  {tls}
   # protocol: h2           # HTTP/2 over TLS, or h2c for HTTP/2 in the clear; `check` says which generator can
   # streams: 10            # requests at once on each connection, over HTTP/2
   # accept_encoding: gzip  # clients that take compressed pages
 
-content: builtin          # or the path of a document root, of which `load: path:` is asked for
+content: {content}
 """
 MANAGED = """\
 # The installed service is changed while a run measures, and is given back as it was; elsewhere:
@@ -66,7 +68,7 @@ target: {{host: local, mode: managed}}
 load:
   generator: {generator}          # {generators}
   {asked}
-  connections: 100
+  connections: {connections}
   keepalive: {keepalive}
 """
 TAIL = """\
@@ -85,6 +87,9 @@ seed: 1
 # warm_start: [old.yaml]  # earlier studies of the same server, whose best settings are tried first
 """
 
+
+TLS_OFFERED = "# tls: true              # over TLS, with a certificate that is made for each trial"
+OWN_CONTENT = "builtin          # or the path of a document root, of which `load: path:` is asked for"
 
 NO_TEXT = frozenset({"null", "true", "false", "yes", "no", "on", "off"})
 """Words that are no text in YAML 1.1 (yaml.org/type)."""
@@ -121,7 +126,7 @@ class _Behind:
 
 def write_study(
     server: str, path: Path, *, url: str | None = None, content: str | None = None,
-    backend: str | None = None, managed: bool = False,
+    backend: str | None = None, managed: bool = False, logged: LoggedLoad | None = None,
 ) -> Path:  # fmt: skip
     """Detect the server and write a study file for it.
 
@@ -129,9 +134,10 @@ def write_study(
         server: the adapter's name.
         path: the file.
         url: a page that the server makes, for one that is tuned as an installed service.
-        content: name of the built-in content to ask for.
+        content: name of the built-in content to ask for; with `logged`, the document root.
         backend: the server, or the application, that it passes requests to.
         managed: whether the installed service is tuned where a private instance could be, too.
+        logged: the load that access logs show.
 
     Raises:
         UsageError: no such adapter, no space for it, the page or the content is not known, it cannot pass
@@ -143,12 +149,14 @@ def write_study(
         raise UsageError(f"{path}: this is a folder. Give the name of a file with -o.")
     host, adapter = plugins.make_host(LOCAL), plugins.make_server(server)
     if skeleton := getattr(adapter, "skeleton", ""):
-        return _write_skeleton(skeleton, server, path, host, given=(url, content, backend))
+        return _write_skeleton(skeleton, server, path, host, given=(url, content, backend, logged))
     facts = adapter.detect(host)
     kind = TuningKind.INSTALLED if managed else _kind_of(adapter, facts, url)
     for option, given in (("--backend", backend), ("--content", content)):
         if kind is TuningKind.INSTALLED and given is not None:
             raise UsageError(f"{option}: an installed {server} has its own. Leave it out.")
+    if logged is not None:
+        _refuse_logged(logged, server, kind, content=content, backend=backend)
     if kind is TuningKind.INSTALLED and not adapter.package:  # the kernel's, which any server's page shows
         url = url or find_page(host)
     load = None
@@ -166,7 +174,10 @@ def write_study(
     front = facts if kind is TuningKind.BEFORE else facts_serving
     page = PROGRAM if kind is TuningKind.BEHIND else behind.page
     keepalive = _keeps_connections(behind, front)
-    shape = LoadSettings(keepalive=keepalive, requests=() if load is None else load.requests)
+    mix = () if load is None else load.requests
+    if logged is not None:
+        mix, keepalive = logged.mix, keepalive if logged.keepalive is None else logged.keepalive
+    shape = LoadSettings(keepalive=keepalive, requests=mix)
     generator = behind.generator or choose_generator(host, shape)
     version = ".".join(map(str, facts.version))
     text = MODELINE + (INTRO + HEAD + (MANAGED if kind is TuningKind.INSTALLED else PRIVATE) + TAIL).format(
@@ -175,25 +186,29 @@ def write_study(
         name=_name_after(path, server),
         server=server,
         servers=", ".join(dict.fromkeys(servers)),
-        asked=_ask_for(server, page, content) if load is None else load.as_yaml(server),
+        asked=_ask_for(server, page, content, load, logged),
         application=f"backend: {behind.application}\n" if behind.application else "",
         spaces="\n".join(f"  - {space_for(name)}" for name in (server, *behind.tuned)),
         detected=f" Found here: {server} {version}." if version else "",
         generator=generator,
         generators=", ".join(plugins.generators_of(plugins.load_generator_speaks(generator))),
-        keepalive="true" if keepalive else "false",
+        connections=USUAL_CONNECTIONS if logged is None else logged.say_connections(),
+        keepalive=_say_keepalive(keepalive=keepalive, logged=logged),
+        tls=TLS_OFFERED if logged is None else logged.say_tls() or TLS_OFFERED,
+        content=OWN_CONTENT if logged is None else _say_content(path, content, logged),
         folder=path.with_suffix(".study").name,
     )
     return write_new(path, text)
 
 
 def _write_skeleton(
-    skeleton: str, server: str, path: Path, host: Host, *, given: Collection[str | None]
+    skeleton: str, server: str, path: Path, host: Host, *, given: Collection[object]
 ) -> Path:
     """Write the example of a server that its study describes. Raises UsageError for other options."""
     if any(each is not None for each in given):
         raise UsageError(
-            f"--url, --content, --backend: the file of {server} describes its server itself. Leave them out."
+            f"--url, --content, --backend, --from: the file of {server} describes its server itself. Leave "
+            "them out."
         )
     generator = choose_generator(host, LoadSettings())
     text = MODELINE + (INTRO + skeleton + TAIL).format(
@@ -213,6 +228,16 @@ def copy_study(name: str, path: Path) -> Path:
     return write_new(path, MODELINE + find_named(name).read_text(encoding="utf-8"))
 
 
+def refuse_present(path: Path) -> None:
+    """Raise UsageError for a study file that is there already."""
+    if path.exists():
+        raise _present(path)
+
+
+def _present(path: Path) -> UsageError:
+    return UsageError(f"{path}: this file is there already. Give another with -o, or remove it.")
+
+
 def write_new(path: Path, text: str) -> Path:
     """Write a file that is not there yet. Raises UsageError when it is, TargetError when it cannot be."""
     try:
@@ -221,9 +246,7 @@ def write_new(path: Path, text: str) -> Path:
         with _removed_unless_whole(path), os.fdopen(descriptor, "w", encoding="utf-8") as file:
             file.write(text)
     except FileExistsError as error:
-        raise UsageError(
-            f"{path}: this file is there already. Give another with -o, or remove it."
-        ) from error
+        raise _present(path) from error
     except OSError as error:
         raise TargetError(
             f"{path}: cannot be written ({error.strerror}). Give another path with -o."
@@ -243,6 +266,41 @@ def _removed_unless_whole(path: Path) -> Iterator[None]:
 
 def _keeps_connections(behind: _Behind, facts: Facts) -> bool:
     return not facts.has_thread_per_connection if behind.keepalive is None else behind.keepalive
+
+
+def _say_keepalive(*, keepalive: bool, logged: LoggedLoad | None) -> str:
+    said = "true" if keepalive else "false"
+    return said if logged is None else f"{said}          # {logged.say_keepalive()}"
+
+
+def _say_content(path: Path, content: str | None, logged: LoggedLoad) -> str:
+    """Return the document root as it stands in the study, relative to which it is."""
+    if logged.stand_ins:
+        folder = path.with_suffix(".study").name
+        return f'"{folder}/{FOLDER}"  # files as long as those of the log'
+    return json.dumps(str(Path(content or ".").resolve()))
+
+
+def _refuse_logged(
+    logged: LoggedLoad, server: str, kind: TuningKind, *, content: str | None, backend: str | None
+) -> None:
+    """Raise UsageError where the load of a log has no site that answers it."""
+    if kind is TuningKind.INSTALLED:
+        if logged.stand_ins:
+            raise UsageError(f"--stand-in: the installed {server} has a site. Leave it out.")
+        return
+    if backend is not None or kind is TuningKind.BEHIND:
+        raise UsageError(
+            f"--from: the program behind {backend or server} is not known. Tune the installed {server} with "
+            "--managed, or write the requests into a study with that program."
+        )
+    if not logged.stand_ins and (content is None or not Path(content).is_dir()):
+        raise UsageError(
+            f"--from: a private {server} needs a site to serve. Give its document root with --content FOLDER, "
+            "have files of the same sizes made with --stand-in, or tune the installed service with --managed."
+        )
+    if logged.stand_ins and content is not None:
+        raise UsageError("--stand-in: it makes the files that --content names. Leave one of them out.")
 
 
 def _find_backend(host: Host, server: str, facts: Facts, backend: str) -> _Behind:
@@ -285,8 +343,15 @@ def _kind_of(adapter: Server, facts: Facts, url: str | None = None) -> TuningKin
     return TuningKind.PRIVATE if facts.speaks == HTTP else TuningKind.BEHIND
 
 
-def _ask_for(server: str, page: str, content: str | None) -> str:
-    """Return the line of the study file that says what is asked for. Raises UsageError."""
+def _ask_for(
+    server: str, page: str, content: str | None, load: ProposedLoad | None, logged: LoggedLoad | None
+) -> str:
+    """Return the lines of the study file that say what is asked for. Raises UsageError."""
+    if logged is not None:  # of an installed server, at the address and with the name of its first site
+        site = [] if load is None else [replace(load, requests=load.requests[:1]).as_yaml(server)]
+        return "\n  ".join([*site, logged.mix_as_yaml()])
+    if load is not None:
+        return load.as_yaml(server)
     if content is None:
         return f"path: {page}          # or content: NAME (`tuner loads`)"
     found = find_builtin_load(content, "--content")

@@ -6,6 +6,7 @@ For servers:
     services: describe what starts, reloads and stops an installed service.
     mounts: tell what can only be read, as in a container.
     config_files: read its files, match the patterns of an Include, write a drop-in.
+    access_log: read its access logs.
 For load generators:
     load_command: refuse what cannot be sent, and end a program after its window.
     load_output: read counts and quantities, and quote output that cannot be read.

@@ -227,6 +227,7 @@ def add_up(results: Sequence[LoadResult]) -> LoadResult:
         connect_time=_span([each.connect_time for each in results if each.connect_time is not None]),
         aborted="; ".join(each.aborted for each in results if each.aborted is not None) or None,
         generator_fault="; ".join(each.generator_fault for each in results if each.generator_fault) or None,
+        sent=tuple(map(sum, zip(*(each.sent for each in results), strict=False))),
     )
 
 

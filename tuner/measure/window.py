@@ -106,7 +106,7 @@ def run_window(
     window = Window(
         started_s=started_s, duration_s=loaded_s, correct=counted.correct, failures=counted.failures,
         bytes=counted.bytes, latency=counted.latency, connect_time=counted.connect_time,
-        generator_cpu=sent.busy, counters=counters,
+        generator_cpu=sent.busy, counters=counters, sent=counted.sent,
     )  # fmt: skip
     facts = WindowFacts(
         asked_s=duration_s, result=result, counters=counters, generator_cpu=sent.busy, lost=sent.lost,

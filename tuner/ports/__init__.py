@@ -4,6 +4,7 @@ An adapter is a pure function wrapped in facts about one program: it turns a con
 contents and names commands. All effects happen once, in the core, through a Host.
 """
 
+from tuner.ports.access_log import LineFormat, LogField, LoggingServer
 from tuner.ports.backend import Backend
 from tuner.ports.host import (
     ABSENT,
@@ -97,9 +98,12 @@ __all__ = [
     "Installation",
     "InstalledServer",
     "Latency",
+    "LineFormat",
     "LoadGenerator",
     "LoadResult",
     "LoadShape",
+    "LogField",
+    "LoggingServer",
     "Lookable",
     "Needs",
     "PooledServer",

@@ -192,6 +192,8 @@ class LoadResult:
     requests, those that it did not send have failed."""
     generator_fault: str | None = None
     """What the generator itself ran out of (local ports, open files); the server is not to blame for it."""
+    sent: tuple[int, ...] = ()
+    """Of a mix, how many requests of each kind were sent; empty where the generator does not say."""
 
     @property
     def goodput_rps(self) -> float:

@@ -23,7 +23,8 @@ _TRIALS = TypeAdapter(Trial)
 
 def window_to_json(window: Window) -> Json:
     """Return a window as JSON values; empty parts are left out."""
-    data = _WINDOWS.dump_python(window, mode="json", by_alias=True, exclude={"metric", "blend", "parts"})
+    left_out = {"metric", "blend", "parts", "sent"}
+    data = _WINDOWS.dump_python(window, mode="json", by_alias=True, exclude=left_out)
     data["parts"] = {name: window_to_json(part) for name, part in window.parts.items()}
     data["failures"] = {kind: count for kind, count in data["failures"].items() if count}
     data["counters"] = {name: round(value, 6) for name, value in data["counters"].items()}

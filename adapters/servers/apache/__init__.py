@@ -13,7 +13,7 @@ from dataclasses import replace
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, ClassVar
 
-from tuner.adapters.servers.apache import protocols
+from tuner.adapters.servers.apache import log_format, protocols
 from tuner.adapters.servers.apache import status as status
 from tuner.adapters.servers.apache.backend import MODULES_DIRECTORY
 from tuner.adapters.servers.apache.config import CONFIG_FILE, write_configuration
@@ -42,6 +42,8 @@ from tuner.ports import (
     Files,
     Host,
     Installation,
+    LineFormat,
+    LoggingServer,
     Needs,
     PrivateServer,
     Process,
@@ -161,6 +163,12 @@ class ApacheMpm:
     def complaints(self, log: bytes) -> tuple[str, ...]:
         return programs.find_complaints(log, about=_COMPLAINT, prefix=_LOG_PREFIX)
 
+    def usual_log_formats(self) -> tuple[LineFormat, ...]:
+        return (log_format.VHOST_COMBINED,)
+
+    def read_log_format(self, text: str) -> LineFormat | None:
+        return log_format.read_log_format(text)
+
 
 class Apache(ApacheMpm):
     """The server adapter for Apache httpd with the event MPM."""
@@ -229,4 +237,5 @@ def _await_children(host: Host, config: Config, parent: int, besides: int) -> li
 
 if TYPE_CHECKING:
     _private: PrivateServer = ApacheMpm()
+    _logging: LoggingServer = ApacheMpm()
     _installed: SiteServer = Apache()

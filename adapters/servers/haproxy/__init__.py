@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
 from tuner.adapters.servers.haproxy.config import CONFIG_FILE, write_configuration
+from tuner.adapters.servers.haproxy.log_format import HTTP_LOG
 from tuner.adapters.servers.haproxy.running import read_running
 from tuner.kit import programs
 from tuner.ports import (
@@ -15,6 +16,8 @@ from tuner.ports import (
     Facts,
     Files,
     Host,
+    LineFormat,
+    LoggingServer,
     Needs,
     PrivateServer,
     Process,
@@ -67,6 +70,12 @@ class Haproxy:
     def complaints(self, log: bytes) -> tuple[str, ...]:
         return programs.find_complaints(log, about=_COMPLAINT, prefix=_LOG_PREFIX)
 
+    def usual_log_formats(self) -> tuple[LineFormat, ...]:
+        return (HTTP_LOG,)
+
+    def read_log_format(self, text: str) -> LineFormat | None:
+        return HTTP_LOG if text == HTTP_LOG.name else None
+
     def needs(self, config: Config) -> Needs:
         if isinstance(config.get("maxconn", "auto"), str):  # then it takes what it is given
             return Needs()
@@ -80,3 +89,4 @@ SPARE_FILES = 512
 
 if TYPE_CHECKING:
     _private: PrivateServer = Haproxy()
+    _logging: LoggingServer = Haproxy()

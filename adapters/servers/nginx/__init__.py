@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, ClassVar
 
+from tuner.adapters.servers.nginx import log_format
 from tuner.adapters.servers.nginx.config import CONFIG_FILE, write_configuration
 from tuner.adapters.servers.nginx.installation import aim_installation, find_installed, read_build
 from tuner.adapters.servers.nginx.read_back import read_printed
@@ -27,6 +28,8 @@ from tuner.ports import (
     Files,
     Host,
     Installation,
+    LineFormat,
+    LoggingServer,
     Needs,
     PrivateServer,
     Process,
@@ -95,6 +98,12 @@ class Nginx:
     def complaints(self, log: bytes) -> tuple[str, ...]:
         return programs.find_complaints(log, about=_COMPLAINT, prefix=_LOG_PREFIX)
 
+    def usual_log_formats(self) -> tuple[LineFormat, ...]:
+        return ()
+
+    def read_log_format(self, text: str) -> LineFormat | None:
+        return log_format.read_log_format(text)
+
     def find(self, host: Host) -> Installation:
         facts, printed = self._detect(host)
         return find_installed(host, facts, read_build(printed))
@@ -155,4 +164,5 @@ def _name_missing(modules: frozenset[str]) -> str:
 
 if TYPE_CHECKING:
     _private: PrivateServer = Nginx()
+    _logging: LoggingServer = Nginx()
     _installed: SiteServer = Nginx()

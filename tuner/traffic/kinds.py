@@ -1,0 +1,306 @@
+"""Counts the requests of a log by kind: the form of their path, their status, and the size of the response.
+
+Memory is bounded whatever a log has: cells are merged into coarser ones when there are too many, so that totals
+stay exact and frequent kinds stay apart. Queries, parameters and fragments are cut off before anything is kept.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from http import HTTPStatus
+from itertools import repeat
+from typing import NamedTuple
+from urllib.parse import quote
+
+from tuner.ports import LogField
+from tuner.study.loads.mix import LEAST_SHARE, METHODS
+from tuner.traffic.reading import Columns
+
+MOST_KINDS = 50
+MOST_CELLS = 4096
+"""Kept apart while a log is read; up to twice as many and those of one block in between."""
+MOST_PATHS = 8
+"""Of a cell, to know its most frequent one."""
+MOST_LETTERS = 500
+"""Of a path; a longer one is no path of a site."""
+GET, HEAD = "GET", "HEAD"
+CUT = re.compile(r"[?;#]|%3[bBfF]")
+"""Queries, parameters such as session identifiers, fragments."""
+ESCAPED = re.compile(r"\\x([0-9A-Fa-f]{2})")
+SAFE = "/%!$&'()*+,:=@~"
+"""What stands for itself in a path (RFC 3986, section 3.3), and escapes."""
+VARYING = re.compile(
+    r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
+    r"|(?<=/)(?=[^/]*\d)[\w-]{20,}"
+    r"|(?<![0-9a-z])(?=[a-f]*\d)[0-9a-f]{8,}(?![0-9a-z])"
+    r"|\d+",
+    re.IGNORECASE,
+)
+"""UUIDs, tokens, hashes and numbers."""
+ANY = "*"
+SUFFIX = re.compile(r"\.[A-Za-z][A-Za-z0-9]{0,5}$")
+OTHER = "a method that cannot be sent"
+UNREADABLE = "no request line"
+BROKEN_OFF = "failures of server or client (status 400, 408, 444, 499, 5xx) and upgrades"
+RARE = f"requests rarer than {LEAST_SHARE:.1%}"
+FAILED = frozenset({HTTPStatus.BAD_REQUEST, HTTPStatus.REQUEST_TIMEOUT, 444, 499})
+"""No server answers so by intention; nginx logs 444 and 499 for connections that were closed."""
+LEAST_FAILED = 500
+STATUS_DIGITS, MOST_DIGITS = 3, 15
+
+
+@dataclass(slots=True)
+class Cell:
+    """Requests that are alike so far."""
+
+    count: int = 0
+    sized: int = 0
+    """Those with a whole response."""
+    bytes: int = 0
+    """Of their responses."""
+    paths: dict[str, int] = field(default_factory=dict)
+    """The most frequent ones, with their counts."""
+
+    def add(self, path: str, count: int, size: int | None) -> None:
+        """Count requests for a path; those without a size had no whole response."""
+        self.count += count
+        if size is not None:
+            self.sized += count
+            self.bytes += count * size
+        self.paths[path] = self.paths.get(path, 0) + count
+        if len(self.paths) > 2 * MOST_PATHS:
+            self._forget()
+
+    def merge(self, other: "Cell") -> None:
+        """Take in another one."""
+        self.count += other.count
+        self.sized += other.sized
+        self.bytes += other.bytes
+        for path, count in other.paths.items():
+            self.paths[path] = self.paths.get(path, 0) + count
+        self._forget()
+
+    def _forget(self) -> None:
+        self.paths = dict(sorted(self.paths.items(), key=lambda each: -each[1])[:MOST_PATHS])
+
+
+class Key(NamedTuple):
+    """What the requests of a cell have in common."""
+
+    method: str
+    template: str
+    """Path with `*` for what varies; without its directories, or `*` alone, for rare ones."""
+    status: int
+    size: int
+    """Bits of the response's length, so that the longest is less than twice the shortest."""
+
+    def coarsen(self, level: int) -> "Key":
+        """Return what it has in common with more: 1 the directory, 2 the suffix, 3 the size alone."""
+        if self.template == ANY or level > LEVELS - 1:
+            return self._replace(template=ANY)
+        found = SUFFIX.search(self.template)
+        suffix = found.group() if found else ""
+        if level > 1 or not self.template.startswith("/"):
+            return self._replace(template=f"{ANY}{suffix or '/'}")
+        return self._replace(template=f"{self.template.rpartition('/')[0]}/{ANY}{suffix}")
+
+
+LEVELS = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kind:
+    """One kind of request that stands for many."""
+
+    method: str
+    path: str
+    """The most frequent one."""
+    template: str
+    status: int
+    count: int
+    mean_bytes: int
+    """Of the response."""
+
+    @property
+    def is_tail(self) -> bool:
+        """Return whether it stands for all that is too rare for a kind of its own."""
+        return self.template == ANY
+
+
+class Asked(NamedTuple):
+    """What a request line asks for."""
+
+    method: str
+    path: str
+    template: str
+    has_query: bool
+
+
+@dataclass(slots=True, kw_only=True)
+class KindCounter:
+    """Counts what is asked for."""
+
+    takes_unsafe: bool = False
+    """Whether methods that may change something are kept, too."""
+    requests: int = 0
+    with_query: int = 0
+    conditional: int = 0
+    """Answered with 304."""
+    left_out: Counter[str] = field(default_factory=Counter)
+    """Reason → requests that are not part of the load."""
+    cells: dict[Key, Cell] = field(default_factory=dict)
+
+    def add(self, columns: Columns) -> None:
+        """Count the requests of some lines."""
+        sizes = columns.get(LogField.BYTES) or repeat("-")
+        alike = Counter(zip(_list_requests(columns), columns[LogField.STATUS], sizes, strict=False))
+        for (request, status, size), count in alike.items():
+            self._count(request, status, size, count)
+        if len(self.cells) > 2 * MOST_CELLS:
+            self._merge_rare()
+
+    def _count(self, request: str, status: str, size: str, count: int) -> None:
+        self.requests += count
+        # A cache of long lines would take as much memory as a log wants it to.
+        asked = read_request(request) if len(request) <= MOST_LETTERS else _read_request(request)
+        reason = self._leave_out(asked, status)
+        if asked is None or reason:
+            self.left_out[reason] += count
+            return
+        code = int(status)
+        self.with_query += count * asked.has_query
+        self.conditional += count * (code == HTTPStatus.NOT_MODIFIED)
+        is_whole = code not in {HTTPStatus.NOT_MODIFIED, HTTPStatus.PARTIAL_CONTENT}
+        length = _read_length(size)
+        code = HTTPStatus.OK if code == HTTPStatus.PARTIAL_CONTENT else code
+        key = Key(asked.method, asked.template, code, length.bit_length() if code == HTTPStatus.OK else 0)
+        self.cells.setdefault(key, Cell()).add(asked.path, count, length if is_whole else None)
+
+    def _leave_out(self, asked: Asked | None, status: str) -> str:
+        """Return why requests are no part of the load; empty where they are."""
+        if asked is None or len(status) != STATUS_DIGITS or not status.isdecimal():
+            return UNREADABLE
+        if asked.method != GET and not (self.takes_unsafe and asked.method in METHODS):
+            return asked.method if asked.method in {*METHODS, HEAD} else OTHER
+        code = int(status)
+        has_failed = code in FAILED or not HTTPStatus.OK <= code < LEAST_FAILED
+        return BROKEN_OFF if has_failed else ""
+
+    def _merge_rare(self) -> None:
+        """Merge the rarest cells into coarser ones: what was rare so far may be frequent from now on."""
+        ranked = sorted(self.cells.items(), key=lambda each: -each[1].count)
+        self.cells = dict(ranked[:MOST_CELLS])
+        for key, cell in ranked[MOST_CELLS:]:
+            level = 2 if key.template.startswith("/") else LEVELS
+            self.cells.setdefault(key.coarsen(level), Cell()).merge(cell)
+
+    def kinds(self, most: int = MOST_KINDS) -> tuple[Kind, ...]:
+        """Return at most so many kinds, the most frequent first; what is too rare even then is left out."""
+        cells = _cluster(_join_conditional(self.cells), most)
+        total = sum(each.count for each in cells.values())
+        kinds = _name(cells)
+        rare = [each for each in kinds if each.count < LEAST_SHARE * total]
+        self.left_out[RARE] = sum(each.count for each in rare)
+        return tuple(each for each in kinds if each not in rare)
+
+
+def _list_requests(columns: Columns) -> Iterable[str]:
+    if LogField.REQUEST in columns:
+        return columns[LogField.REQUEST]
+    methods = columns.get(LogField.METHOD) or repeat(GET)
+    return map(" ".join, zip(methods, columns[LogField.TARGET], repeat("HTTP"), strict=False))
+
+
+def _read_request(request: str) -> Asked | None:
+    """Return what a request line asks for; None for what is none, or asks for no path."""
+    method, _, rest = request.partition(" ")
+    target = rest.rpartition(" ")[0] or rest
+    if not (method.isascii() and method.isalpha()) or not target:
+        return None
+    path, *query = CUT.split(ESCAPED.sub(lambda found: chr(int(found[1], 16)), target), maxsplit=1)
+    if not path.startswith("/") and "://" in path:
+        path = "/" + path.partition("://")[2].partition("/")[2]
+    if not path.startswith("/") or len(path) > MOST_LETTERS:
+        return None
+    plain = _escape(path)
+    return Asked(method, plain, VARYING.sub(ANY, plain), bool(query))
+
+
+def _read_length(text: str) -> int:
+    """Return the length of a response; 0 for none. HAProxy may log one that still grows, with a plus."""
+    digits = text.removeprefix("+")
+    return int(digits) if digits.isdecimal() and len(digits) <= MOST_DIGITS else 0
+
+
+read_request = lru_cache(maxsize=16_384)(_read_request)
+"""Most logs repeat themselves."""
+
+
+def _escape(path: str) -> str:
+    """Return a path as it stands in a request: what is no plain ASCII is escaped, whatever wrote the log."""
+    try:
+        content = path.encode("latin-1")
+    except UnicodeEncodeError:
+        content = path.encode(errors="replace")
+    return quote(content, safe=SAFE)
+
+
+def _join_conditional(cells: Mapping[Key, Cell]) -> dict[Key, Cell]:
+    """Return cells in which 304s are counted with the whole responses of the same form."""
+    joined: dict[Key, Cell] = {}
+    largest: dict[tuple[str, str], Key] = {}
+    whole = (item for item in cells.items() if item[0].status == HTTPStatus.OK)
+    for key, _ in sorted(whole, key=lambda each: each[1].count):
+        largest[key.method, key.template] = key
+    for key, cell in cells.items():
+        target = key
+        if key.status == HTTPStatus.NOT_MODIFIED:
+            alone = key._replace(status=HTTPStatus.OK)
+            target = largest.get((key.method, key.template), alone)
+        joined.setdefault(target, Cell()).merge(cell)
+    return joined
+
+
+def _cluster(cells: Mapping[Key, Cell], most: int) -> dict[Key, Cell]:
+    """Return at most so many cells: the frequent ones stay, the others are joined by what they have in common."""
+    total = sum(each.count for each in cells.values())
+    least = LEAST_SHARE * total
+    found = dict(cells)
+    for level, stay in ((1, most // 2), (2, most - most // 5), (LEVELS, most - 1)):
+        if len(found) <= most and all(each.count >= least for each in found.values()):
+            break
+        ranked = sorted(found.items(), key=lambda each: -each[1].count)
+        found = {}
+        for place, (key, cell) in enumerate(ranked):
+            stays = place < stay and cell.count >= least and key.template != ANY
+            found.setdefault(key if stays else key.coarsen(level), Cell()).merge(cell)
+    tails = [each for each in found if each.template == ANY]
+    if not tails:
+        return found
+    # Its path has to be answered with its status, whatever the others in it are answered with.
+    frequent = max(tails, key=lambda each: found[each].count)
+    tail = Cell()
+    for key in tails:
+        cell = found.pop(key)
+        tail.merge(cell if key[:3] == frequent[:3] else replace(cell, paths={}))
+    return {**found, frequent._replace(size=0): tail}
+
+
+def _name(cells: Mapping[Key, Cell]) -> list[Kind]:
+    """Return a kind for each cell with a path that no other has; a cell without one joins the one that has it."""
+    by_path: dict[tuple[str, str], tuple[Key, Cell]] = {}
+    tails_last = sorted(cells.items(), key=lambda each: (each[0].template == ANY, -each[1].count))
+    for key, cell in tails_last:
+        ranked = sorted(cell.paths, key=lambda path: (-cell.paths[path], path))
+        path = next((each for each in ranked if (key.method, each) not in by_path), ranked[0])
+        by_path.setdefault((key.method, path), (key, Cell()))[1].merge(cell)
+    kinds = [
+        Kind(
+            method=method, path=path, template=key.template, status=key.status, count=cell.count,
+            mean_bytes=round(cell.bytes / cell.sized) if cell.sized else 0,
+        )
+        for (method, path), (key, cell) in by_path.items()
+    ]  # fmt: skip
+    return sorted(kinds, key=lambda each: -each.count)
