@@ -190,11 +190,13 @@ class KindCounter:
 
     def _merge_rare(self) -> None:
         """Merge the rarest cells into coarser ones: what was rare so far may be frequent from now on."""
-        ranked = sorted(self.cells.items(), key=lambda each: -each[1].count)
-        self.cells = dict(ranked[:MOST_CELLS])
-        for key, cell in ranked[MOST_CELLS:]:
-            level = 2 if key.template.startswith("/") else LEVELS
-            self.cells.setdefault(key.coarsen(level), Cell()).merge(cell)
+        for level in (2, LEVELS):
+            ranked = sorted(self.cells.items(), key=lambda each: -each[1].count)
+            self.cells = dict(ranked[:MOST_CELLS])
+            for key, cell in ranked[MOST_CELLS:]:
+                self.cells.setdefault(key.coarsen(level), Cell()).merge(cell)
+            if len(self.cells) <= 2 * MOST_CELLS:
+                break
 
     def kinds(self, most: int = MOST_KINDS) -> tuple[Kind, ...]:
         """Return at most so many kinds, the most frequent first; what is too rare even then is left out."""
@@ -295,7 +297,9 @@ def _name(cells: Mapping[Key, Cell]) -> list[Kind]:
     for key, cell in tails_last:
         ranked = sorted(cell.paths, key=lambda path: (-cell.paths[path], path))
         path = next((each for each in ranked if (key.method, each) not in by_path), ranked[0])
-        by_path.setdefault((key.method, path), (key, Cell()))[1].merge(cell)
+        first, joined = by_path.setdefault((key.method, path), (key, Cell()))
+        # Responses of another status say nothing about the size of those that are expected.
+        joined.merge(cell if key.status == first.status else replace(cell, sized=0, bytes=0))
     kinds = [
         Kind(
             method=method, path=path, template=key.template, status=key.status, count=cell.count,

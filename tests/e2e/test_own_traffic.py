@@ -1,0 +1,57 @@
+"""From the log of a site that is elsewhere to a study whose load is as the log says."""
+
+import json
+from pathlib import Path
+
+from tests.e2e.command_line import CommandLine
+from tests.testbed.processors import idle_processors_here
+
+LINE = '192.0.2.{} - alice [12/Mar/2026:10:00:{:02} +0000] "GET {} HTTP/1.1" {} {} "-" "Mozilla/5.0"\n'
+REQUESTS = (
+    *[("/", 200, 5120)] * 30,
+    *[("/style.css?v=77", 200, 20_000)] * 25,
+    *[("/item/{}", 200, 9000)] * 20,
+    *[("/photo/{}.jpg", 200, 150_000)] * 15,
+    *[("/style.css", 304, 0)] * 5,
+    *[("/blog", 301, 178)] * 3,
+    *[("/wp-login.php", 404, 153)] * 2,
+)
+
+
+def write_log(path: Path) -> None:
+    lines = (
+        LINE.format(number % 200, number % 60, target.format(number), status, size)
+        for number, (target, status, size) in enumerate(REQUESTS * 5)
+    )
+    path.write_text("".join(lines))
+
+
+def test_a_log_becomes_a_study_that_sends_what_the_log_says(tmp_path: Path):
+    write_log(tmp_path / "access.log")
+    with idle_processors_here() as through:
+        tuner = CommandLine(tmp_path, through=through)
+        made = tuner.call("init", "nginx", "--from", "access.log", "--stand-in", "-o", "own.yaml")
+        checked = tuner.run("check", "own.yaml", "--json")
+
+    assert made.returncode == 0, made.stderr
+    assert "6 kinds cover 100.0% of 500 requests" in made.stderr
+    assert "alice" not in (tmp_path / "own.yaml").read_text()
+    assert checked.returncode == 0, checked.stderr
+    found = json.loads(checked.stdout)
+    assert found["default"]["failures"] == 0
+    assert found["mix"][""]["kinds"] == 6
+    assert found["mix"][""]["largest_difference"] < 0.02
+    wanted = (30 * 5120 + 30 * 20_000 + 20 * 9000 + 15 * 150_000) / 100
+    assert wanted < found["mix"][""]["received_bytes"] < wanted + 1000
+
+
+def test_a_log_without_a_site_is_refused_with_the_ways_to_have_one(tmp_path: Path):
+    write_log(tmp_path / "access.log")
+    tuner = CommandLine(tmp_path)
+
+    refused = tuner.call("init", "nginx", "--from", "access.log")
+
+    assert refused.returncode == 2
+    for option in ("--content", "--stand-in", "--managed"):
+        assert option in refused.stderr
+    assert not (tmp_path / "nginx.yaml").exists()
