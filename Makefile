@@ -138,6 +138,10 @@ bench-report: setup ## Time the page and the explanation of a study with 200 tri
 bench-robust: setup ## Compare winners tuned on eight simulated hosts with winners tuned on one (an hour)
 	@$(BIN)/python -m benchmarks.fleet.robust --workers "$$(nproc)"
 
+.PHONY: bench-traffic
+bench-traffic: setup ## Measure how fast access logs of 1 GiB are read in each format, and in how much memory (ten minutes)
+	@$(BIN)/python -m benchmarks.traffic
+
 .PHONY: bench-steady
 bench-steady: setup ## Measure goodput over the age of a server, for nginx and Apache (25 minutes)
 	@$(BIN)/python -m benchmarks.steady_state --json "$(WINDOWS)"
