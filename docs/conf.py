@@ -21,6 +21,7 @@ NAVIGATION = {
         "tutorial-first-study",
         "tutorial-nginx-tls",
         "tutorial-php",
+        "tutorial-my-traffic",
         "tutorial-several-hosts",
     ],
     "How-to": [

@@ -14,6 +14,8 @@ from tuner.cli.study_commands import Preset
 from tuner.errors import TargetError, UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from tuner.commands.candidates import Candidate
     from tuner.commands.corpus import Advice
     from tuner.commands.logged_load import LoggedLoad
@@ -119,9 +121,7 @@ def init(  # noqa: PLR0913, PLR0917 - the command's options
         raise UsageError(
             f"--study: {study} names its own servers and pages. Leave {server or 'the other options'} out."
         )
-    if not logs and (log_format is not None or stand_in or unsafe_methods):
-        raise UsageError("--log-format, --stand-in, --unsafe-methods: they need a log. Name one with --from.")
-    logged: "LoggedLoad | None" = None
+    logged: LoggedLoad | None = None
     found: tuple[Candidate, ...] = ()
     if study is not None:
         path = copy_study(study, output or Path(f"{study}.yaml"))
@@ -130,13 +130,14 @@ def init(  # noqa: PLR0913, PLR0917 - the command's options
             found = _look_around()
             server = _choose(found, as_json=as_json)
         path = output or Path(f"{server}.yaml")
-        if logs:
-            logged = _read_logs(path, logs, log_format, takes_unsafe=unsafe_methods, stands_in=stand_in)
+        installed = server if managed else None
+        logged = _read_logs(
+            path, logs, log_format, installed, takes_unsafe=unsafe_methods, stands_in=stand_in
+        )
         path = write_study(
             server, path, url=url, content=content, backend=backend, managed=managed or from_advice,
             logged=logged,
         )  # fmt: skip
-    if logged is not None:
         _write_stand_ins(path, logged)
     if from_advice:
         _look_first(path, server or "")
@@ -145,18 +146,45 @@ def init(  # noqa: PLR0913, PLR0917 - the command's options
 
 
 def _read_logs(
-    path: Path, logs: list[str], log_format: str | None, *, takes_unsafe: bool, stands_in: bool
-) -> "LoggedLoad":
+    path: Path,
+    logs: list[str] | None,
+    log_format: str | None,
+    installed: str | None,
+    *,
+    takes_unsafe: bool,
+    stands_in: bool,
+) -> "LoggedLoad | None":
     """Read the logs for a study file that is not there yet: they may take minutes. Raises UsageError."""
+    if not logs:
+        if log_format is not None or takes_unsafe or stands_in:
+            raise UsageError(
+                "--log-format, --stand-in, --unsafe-methods: they need a log. Name one with --from."
+            )
+        return None
     from tuner.commands.logged_load import read_logs
     from tuner.commands.template import refuse_present
 
     refuse_present(path)
-    return read_logs(logs, log_format=log_format, takes_unsafe=takes_unsafe, stands_in=stands_in)
+    return read_logs(
+        logs, log_format=log_format, takes_unsafe=takes_unsafe, stands_in=stands_in,
+        own=_find_own_logs(installed) if installed else {},
+    )  # fmt: skip
 
 
-def _write_stand_ins(path: Path, logged: "LoggedLoad") -> None:
+def _find_own_logs(server: str) -> "Mapping[str, str]":
+    """Return the logs of the installed server with their formats; none where its files cannot be read."""
+    from tuner.commands.logged_load import find_own_logs
+
+    try:
+        return find_own_logs(server)
+    except TargetError:  # whatever needs the server says so
+        return {}
+
+
+def _write_stand_ins(path: Path, logged: "LoggedLoad | None") -> None:
     """Write the files that stand for a site; where that fails, the study file is not left behind."""
+    if logged is None:
+        return
     from tuner.commands.logged_load import write_stand_ins
 
     try:
@@ -264,6 +292,9 @@ def _tell(
         print_text(str(path))
     if logged is not None:
         remark(logged.describe())
+    elif settings.target.is_managed:
+        for log in _find_own_logs(settings.servers[0]):
+            remark(f"It logs to {log}. `--from {log}` makes the load of what its users ask for.")
     if advice is not None:
         remark(advice.as_text())
     for each in missing:

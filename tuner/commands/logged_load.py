@@ -8,8 +8,10 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from pathlib import Path
 
+from tuner import plugins
 from tuner.errors import UsageError
-from tuner.ports import RequestKind
+from tuner.hosts.load_places import LOCAL
+from tuner.ports import LineFormat, LoggingServer, RequestKind
 from tuner.study.folder import write_file
 from tuner.study.loads.load_bounds import MOST_CONNECTIONS
 from tuner.traffic.arrivals import ArrivalCounter, Arrivals
@@ -165,7 +167,12 @@ class LoggedLoad:
 
 
 def read_logs(
-    sources: Sequence[str], *, log_format: str | None, takes_unsafe: bool, stands_in: bool
+    sources: Sequence[str],
+    *,
+    log_format: str | None,
+    takes_unsafe: bool,
+    stands_in: bool,
+    own: Mapping[str, str] | None = None,
 ) -> LoggedLoad:
     """Read access logs and return the load that they show.
 
@@ -174,19 +181,23 @@ def read_logs(
         log_format: of their lines; None to find out.
         takes_unsafe: whether methods that may change something are part of the load, without their bodies.
         stands_in: whether files are made in place of the site.
+        own: logs of the installed server → their formats, as its files have them.
 
     Raises UsageError for logs that cannot be read, or have no request that could be sent.
     """
     if takes_unsafe and stands_in:
         raise UsageError("--unsafe-methods: files only answer GET. Leave it out, or leave --stand-in out.")
-    given = None if log_format is None else find_format(log_format)
+    def choose_format(source: str) -> LineFormat | None:
+        text = log_format or (own or {}).get(str(Path(source).absolute()))
+        return None if text is None else find_format(text)
+
     counted, arrived = KindCounter(takes_unsafe=takes_unsafe), ArrivalCounter()
 
     def take(columns: Columns, reader: RowReader) -> None:
         counted.add(columns)
         arrived.add(columns, reader)
 
-    read = tuple(read_log(each, take, log_format=given) for each in _expand(sources))
+    read = tuple(read_log(each, take, log_format=choose_format(each)) for each in _expand(sources))
     kinds = counted.kinds()
     if not kinds:
         left_out = ", ".join(f"{count:,} {reason}" for reason, count in counted.left_out.items() if count)
@@ -201,6 +212,18 @@ def read_logs(
         with_query=counted.with_query, conditional=counted.conditional, left_out=counted.left_out,
         stand_ins=stand_ins,
     )  # fmt: skip
+
+
+def find_own_logs(server: str) -> Mapping[str, str]:
+    """Return the access logs that the installed server's own files name → their formats.
+
+    Raises TargetError where it is not installed.
+    """
+    adapter = plugins.make_installed_server(server)
+    if not isinstance(adapter, LoggingServer):
+        return {}
+    found = adapter.find_logs(adapter.find(plugins.make_host(LOCAL)))
+    return {str(path): text for path, text in found.items()}
 
 
 def _put_first(kinds: Sequence[Kind]) -> tuple[Kind, ...]:

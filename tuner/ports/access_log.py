@@ -1,11 +1,13 @@
 """How the lines of an access log are read: the fields that tuner looks for, and a pattern that finds them."""
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from pathlib import PurePosixPath
 from typing import Protocol, runtime_checkable
 
-from tuner.ports.server import Server
+from tuner.ports.server import Installation, Server
 
 
 class LogField(StrEnum):
@@ -63,3 +65,6 @@ class LoggingServer(Server, Protocol):
 
         Raises UsageError for a format in its language that does not say what was asked, and how it ended.
         """
+
+    def find_logs(self, installation: Installation) -> Mapping[PurePosixPath, str]:
+        """Return the access logs that an installed server's files name → the format of each. Pure."""

@@ -8,7 +8,7 @@ of modules that are not loaded, and the MPM itself.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, ClassVar
@@ -168,6 +168,9 @@ class ApacheMpm:
 
     def read_log_format(self, text: str) -> LineFormat | None:
         return log_format.read_log_format(text)
+
+    def find_logs(self, installation: Installation) -> Mapping[PurePosixPath, str]:
+        return log_format.find_logs(installation)
 
 
 class Apache(ApacheMpm):

@@ -2,7 +2,10 @@
 
 import re
 from collections.abc import Mapping
+from pathlib import PurePosixPath
 
+from tuner.adapters.servers.apache.installation import tree_of
+from tuner.adapters.servers.apache.syntax import read_directives
 from tuner.kit.access_log import (
     ADDRESSES,
     EPOCH,
@@ -16,7 +19,7 @@ from tuner.kit.access_log import (
     compile_format,
     split_format,
 )
-from tuner.ports import LineFormat, LogField
+from tuner.ports import Installation, LineFormat, LogField
 
 DIRECTIVE = re.compile(r"%[!\d,]*[<>]?(?:\{([^}]*)\})?(\^\w\w|[A-Za-z%])")
 """With its argument and its letter."""
@@ -78,3 +81,16 @@ VHOST_COMBINED = compile_format(
     ),
 )
 """As Debian's apache2.conf has it, for sites without a log of their own."""
+
+
+def find_logs(installation: Installation) -> dict[PurePosixPath, str]:
+    """Return the logs that the files name by a whole path → the format of each."""
+    formats: dict[str, str] = {}
+    logs: dict[PurePosixPath, str] = {}
+    for each in read_directives(tree_of(installation)):
+        first, second, *_ = (*each.words, "", "")
+        if each.name == "logformat" and second:
+            formats[second] = first
+        elif each.name in {"customlog", "globalcustomlog"} and first.startswith("/"):
+            logs.setdefault(PurePosixPath(first), second)
+    return {path: formats.get(name, name) for path, name in logs.items()}

@@ -1,7 +1,9 @@
 """HAProxy (https://www.haproxy.org/): a private instance as Debian packages it, before another server."""
 
 import re
+from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, ClassVar
 
 from tuner.adapters.servers.haproxy.config import CONFIG_FILE, write_configuration
@@ -16,6 +18,7 @@ from tuner.ports import (
     Facts,
     Files,
     Host,
+    Installation,
     LineFormat,
     LoggingServer,
     Needs,
@@ -75,6 +78,9 @@ class Haproxy:
 
     def read_log_format(self, text: str) -> LineFormat | None:
         return HTTP_LOG if text == HTTP_LOG.name else None
+
+    def find_logs(self, installation: Installation) -> Mapping[PurePosixPath, str]:
+        return {}  # its messages go to syslog
 
     def needs(self, config: Config) -> Needs:
         if isinstance(config.get("maxconn", "auto"), str):  # then it takes what it is given

@@ -1,7 +1,7 @@
 """nginx (https://nginx.org/en/docs/): a private instance as Debian packages it, or the installed service."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, ClassVar
 
@@ -103,6 +103,9 @@ class Nginx:
 
     def read_log_format(self, text: str) -> LineFormat | None:
         return log_format.read_log_format(text)
+
+    def find_logs(self, installation: Installation) -> Mapping[PurePosixPath, str]:
+        return log_format.find_logs(installation)
 
     def find(self, host: Host) -> Installation:
         facts, printed = self._detect(host)

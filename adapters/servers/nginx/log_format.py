@@ -2,7 +2,9 @@
 
 import re
 from collections.abc import Mapping
+from pathlib import PurePosixPath
 
+from tuner.adapters.servers.nginx.tree import read_tree
 from tuner.kit.access_log import (
     ADDRESSES,
     EPOCH,
@@ -17,7 +19,7 @@ from tuner.kit.access_log import (
     compile_format,
     split_format,
 )
-from tuner.ports import LineFormat, LogField
+from tuner.ports import Installation, LineFormat, LogField
 
 VARIABLE = re.compile(r"\$(?:\{(\w+)\}|(\w+))")
 VARIABLES: Mapping[str, Variable] = {
@@ -59,3 +61,17 @@ def read_log_format(text: str) -> LineFormat | None:
 def _find_variable(found: re.Match[str]) -> tuple[Part, ...]:
     name = found[1] or found[2]
     return (VARIABLES.get(name, ADDRESSES if name.startswith(SEVERAL) else Variable()),)
+
+
+def find_logs(installation: Installation) -> dict[PurePosixPath, str]:
+    """Return the logs that the files name by a whole path → the format of each; `combined` unless they say."""
+    formats: dict[str, str] = {}
+    logs: dict[PurePosixPath, str] = {}
+    for each in read_tree(installation).walk():
+        name, *more = each.arguments or ("",)
+        if each.name == "log_format":
+            formats[name] = "".join(text for text in more if not text.startswith("escape="))
+        elif each.name == "access_log" and name.startswith("/") and not VARIABLE.search(name):
+            logs.setdefault(PurePosixPath(name), more[0] if more and "=" not in more[0] else "combined")
+    return {path: formats.get(name, name) for path, name in logs.items()}
+
