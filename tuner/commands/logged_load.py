@@ -100,9 +100,18 @@ class LoggedLoad:
         idle = "" if arrivals.idle_s is None else f", idle for {arrivals.idle_s:g} s in between (median)"
         return f"{arrivals.per_connection:.3g} requests per connection{idle}"
 
+    def say_rate(self) -> str:
+        """Return when most requests came, how many, and how evenly; empty where the log has no times."""
+        found = self.arrivals
+        if found.peak_rps is None:
+            return ""
+        bursts = "" if found.dispersion is None else f", index of dispersion {found.dispersion:.3g}"
+        return f"{found.peak_at}, {found.peak_rps:,.3g} requests/s{bursts}"
+
     def mix_as_yaml(self) -> str:
         """Return the key `requests:` as it stands in a study."""
-        lines = ["requests:           # weight: requests in the log; behind it their share, mean size and form"]
+        lines = [f"# Busiest minute of the log: {self.say_rate() or 'unknown'}"]
+        lines += ["requests:           # weight: requests in the log; behind it their share, mean size and form"]
         for each in self.kinds:
             method = "" if each.method == GET else f", method: {each.method}"
             status = "" if each.status == HTTPStatus.OK else f", status: {each.status}"
@@ -156,9 +165,8 @@ class LoggedLoad:
     def _describe_arrivals(self) -> list[str]:
         found = self.arrivals
         lines = []
-        if found.peak_rps is not None:
-            bursts = "" if found.dispersion is None else f", index of dispersion {found.dispersion:.3g}"
-            lines.append(f"busiest minute: {found.peak_at}, {found.peak_rps:,.3g} requests/s{bursts}")
+        if rate := self.say_rate():
+            lines.append(f"busiest minute: {rate}")
         lines.append(f"connections: {self.say_keepalive()}")
         shares = {"TLS": found.tls, "HTTP/2": found.http2, "compressed": found.gzip}
         said = (f"{name} {'unknown' if each is None else f'{each:.0%}'}" for name, each in shares.items())

@@ -1,7 +1,5 @@
 """Times of logs in every form, and formats that no line can make slow."""
 
-import time
-
 import pytest
 
 from tuner.kit.access_log import COMBINED, read_second
@@ -24,12 +22,8 @@ def test_a_time_is_read_to_the_second(text: str, second: int | None):
     assert read_second(text) == second
 
 
-def test_a_line_takes_no_longer_than_its_length():
+def test_no_line_makes_a_format_backtrack():
     hostile = ("a " * 20_000, '"' * 40_000, "\\" * 40_001, "[" * 40_000, ' "- "' * 10_000)
-    begun_s = time.process_time()
-
     for line in hostile:
         assert COMBINED.rows(f"a - - [12/Mar/2026:10:00:00 +0000] {line}\n") == []
         assert COMBINED.rows(f"{line}\n") == []
-
-    assert time.process_time() - begun_s < 30  # one that backtracks takes years

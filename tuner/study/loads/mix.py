@@ -24,6 +24,8 @@ BODIES = tuple(each.value for each in BodyCheck if each not in {BodyCheck.LEARNE
 MOST_TEXT_LETTERS = 1000
 SHA256 = re.compile(r"[0-9a-f]{64}")
 MOST_KINDS = 100
+MOST_SHOWN, FEW_SHOWN = 12, 8
+"""Of a mix in one line."""
 MOST_BYTES = 2**40
 LEAST_SHARE = 0.001
 """Of a mix: what is rarer comes too seldom in a window to be counted."""
@@ -53,11 +55,14 @@ def weigh(kinds: Sequence[RequestKind]) -> tuple[RequestKind, ...]:
 
 
 def describe_mix(kinds: tuple[RequestKind, ...]) -> str:
-    """Return a mix in one line, with shares that add up to 100 %."""
+    """Return a mix in one line, with shares that add up to 100 %; of many kinds, the first ones."""
     total = sum(each.weight for each in kinds)
-    return ", ".join(
-        f"{each.weight / total:.1%} {each.method} {_show_host(each)}{each.path}" for each in kinds
-    )
+    shown = kinds if len(kinds) <= MOST_SHOWN else kinds[:FEW_SHOWN]
+    parts = [f"{each.weight / total:.1%} {each.method} {_show_host(each)}{each.path}" for each in shown]
+    if others := kinds[len(shown) :]:
+        share = sum(each.weight for each in others) / total
+        parts.append(f"{share:.1%} {len(others)} other kinds")
+    return ", ".join(parts)
 
 
 def _show_host(kind: RequestKind) -> str:
