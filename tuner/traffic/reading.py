@@ -80,19 +80,6 @@ class Source:
         return "\n".join(lines)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _HarRows:
-    """The form of what is read of HAR files."""
-
-    name: str = "HAR"
-    fields: tuple[LogField, ...] = HAR_FIELDS
-    unit_s: float = 1.0
-    first_serial: int = 1
-
-    def rows(self, text: str) -> list[tuple[str, ...]]:
-        return []
-
-
 def list_formats() -> tuple[LineFormat, ...]:
     """Return the formats that are tried on lines, those with more fields before those with fewer."""
     own = [each for server in plugins.make_logging_servers() for each in server.usual_log_formats()]
@@ -148,7 +135,8 @@ def _read_har(file: BinaryIO, source: str, take: Take) -> Source:
     rows, elsewhere = read_har(file, source)
     if not rows:
         raise UsageError(f"{source}: there is no request in it. Record the pages that your users ask for.")
-    take(dict(zip(HAR_FIELDS, zip(*rows, strict=True), strict=True)), _HarRows())
+    reader = JsonLines(name="HAR", names=dict.fromkeys(HAR_FIELDS, ()))
+    take(dict(zip(HAR_FIELDS, zip(*rows, strict=True), strict=True)), reader)
     return Source(name=source, format="HAR", requests=len(rows), elsewhere=elsewhere)
 
 
