@@ -2,9 +2,9 @@
 
     python -m benchmarks.traffic [--mib 1024] [--folder /dev/shm]
 
-Writes a log of that size in each format, of a site with 400 pages, 20,000 items, queries, and one broken line in
-5,000. Each is read in a process of its own. Exit status 1 when one is read at less than 1 GB a minute, or with more
-memory than 512 MiB.
+Writes a log of that size in each format: a site with 400 pages, 20,000 items, queries, and a broken line in 5,000.
+Each is read in a process of its own. Exit status 1 when one is read at less than 1 GB a minute, or with more than
+512 MiB of memory.
 """
 
 import argparse

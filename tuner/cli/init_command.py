@@ -55,7 +55,7 @@ def init(  # noqa: PLR0913, PLR0917 - the command's options
     content: Annotated[
         str | None,
         typer.Option(
-            help="Built-in content to request, see `tuner loads`; with --from, the document root of the site.",
+            help="Built-in content to request (`tuner loads`); with --from, the document root of the site.",
             autocompletion=names.contents,
         ),
     ] = None,

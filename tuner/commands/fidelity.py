@@ -27,7 +27,8 @@ class Fidelity:
 
     def __str__(self) -> str:
         """Return it in one line."""
-        asked = "responses vary" if self.mean_body_bytes is None else f"asked {self.mean_body_bytes:,.0f} bytes"
+        mean = self.mean_body_bytes
+        asked = "responses vary" if mean is None else f"asked {mean:,.0f} bytes"
         return (
             f"{self.sent:,} requests of {self.kinds} kinds; every share within "
             f"{100 * self.largest_difference:.2f} points of what was asked ({self.path}); {asked}, received "
@@ -36,7 +37,7 @@ class Fidelity:
 
 
 def compare_mixes(settings: Study, deployment: Deployment, window: Window) -> Mapping[str, Fidelity]:
-    """Return load → how well it was sent; only loads that are mixes, and whose generator counts its requests."""
+    """Return load → how well it was sent; only mixes whose generator counts its requests."""
     if not window.parts:
         found = {"": _compare(deployment.load, window)}
     else:

@@ -111,7 +111,7 @@ class LoggedLoad:
     def mix_as_yaml(self) -> str:
         """Return the key `requests:` as it stands in a study."""
         lines = [f"# Busiest minute of the log: {self.say_rate() or 'unknown'}"]
-        lines += ["requests:           # weight: requests in the log; behind it their share, mean size and form"]
+        lines += ["requests:           # weight: requests in the log; then their share, mean size and form"]
         for each in self.kinds:
             method = "" if each.method == GET else f", method: {each.method}"
             status = "" if each.status == HTTPStatus.OK else f", status: {each.status}"
@@ -126,14 +126,15 @@ class LoggedLoad:
         tails = sum(each.is_tail for each in self.kinds)
         lines = [each.describe() for each in self.sources]
         rest = "; one more stands for the rest" if tails else ""
-        lines.append(f"{len(self.kinds) - tails} kinds cover {self.covered:.1%} of {self.kept:,} requests{rest}")
+        own = len(self.kinds) - tails
+        lines.append(f"{own} kinds cover {self.covered:.1%} of {self.kept:,} requests{rest}")
         left_out = [f"{count:,} {reason}" for reason, count in self.left_out.items() if count]
         if left_out:
             lines.append(f"left out: {', '.join(left_out)}")
         if self.conditional:
             lines.append(
-                f"{self.conditional / self.requests:.1%} were answered with 304 (not modified); the load asks "
-                "for the whole response instead"
+                f"{self.conditional / self.requests:.1%} were answered with 304 (not modified); the load "
+                "asks for the whole response instead"
             )
         if self.with_query:
             lines.append(f"{self.with_query / self.requests:.1%} had a query, which is left out")
@@ -210,8 +211,8 @@ def read_logs(
     if not kinds:
         left_out = ", ".join(f"{count:,} {reason}" for reason, count in counted.left_out.items() if count)
         raise UsageError(
-            f"{sources[0]}: no request of it can be sent (left out: {left_out}). Give a log with requests for "
-            "pages, or --unsafe-methods."
+            f"{sources[0]}: no request of it can be sent (left out: {left_out}). Give a log with requests "
+            "for pages, or --unsafe-methods."
         )
     stand_ins = plan_stand_ins(kinds) if stands_in else ()
     shown = tuple(each.kind for each in stand_ins) or kinds

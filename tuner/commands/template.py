@@ -296,8 +296,8 @@ def _refuse_logged(
         )
     if not logged.stand_ins and (content is None or not Path(content).is_dir()):
         raise UsageError(
-            f"--from: a private {server} needs a site to serve. Give its document root with --content FOLDER, "
-            "have files of the same sizes made with --stand-in, or tune the installed service with --managed."
+            f"--from: a private {server} needs a site to serve. Give its document root with --content FOLDER, have "
+            "files of the same sizes made with --stand-in, or tune the installed service with --managed."
         )
     if logged.stand_ins and content is not None:
         raise UsageError("--stand-in: it makes the files that --content names. Leave one of them out.")

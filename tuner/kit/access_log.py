@@ -1,7 +1,7 @@
 """Makes one regular expression of the format of an access log, and reads the times of logs.
 
-The expression runs over a megabyte of lines at once, so that Python does nothing for a single line. Values end
-where the next literal text begins and never backtrack, so that no line takes longer than its length.
+The expression runs over a megabyte of lines at once, so that Python does nothing for a single line. A value
+ends where the next literal text begins, and is never tried again: no line takes longer than its length.
 """
 
 import re

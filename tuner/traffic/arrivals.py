@@ -56,7 +56,7 @@ class Arrivals:
     """Requests per second in the busiest minute."""
     peak_at: str
     dispersion: float | None
-    """Variance of the counts of its seconds over their mean: 1 for arrivals that know nothing of each other."""
+    """Variance of the counts of its seconds over their mean: 1 for arrivals that are independent."""
     under_way: float | None
     """Requests at once in that minute, by Little's law: rate × time that each takes."""
     per_connection: float | None

@@ -1,4 +1,4 @@
-"""Reads access logs whose lines are JSON objects, and HAR files, by the names that servers give their fields."""
+"""Reads logs whose lines are JSON objects, and HAR files, by the usual names of their fields."""
 
 import json
 from collections.abc import Mapping

@@ -1,7 +1,7 @@
 """Counts the requests of a log by kind: the form of their path, their status, and the size of the response.
 
-Memory is bounded whatever a log has: cells are merged into coarser ones when there are too many, so that totals
-stay exact and frequent kinds stay apart. Queries, parameters and fragments are cut off before anything is kept.
+Memory is bounded whatever a log has: cells are merged into coarser ones when there are too many. So totals stay
+exact, and frequent kinds stay apart. Queries, parameters and fragments are cut off before anything is kept.
 """
 
 import re
@@ -266,7 +266,7 @@ def _join_conditional(cells: Mapping[Key, Cell]) -> dict[Key, Cell]:
 
 
 def _cluster(cells: Mapping[Key, Cell], most: int) -> dict[Key, Cell]:
-    """Return at most so many cells: the frequent ones stay, the others are joined by what they have in common."""
+    """Return at most so many cells: frequent ones stay, others are joined by what they have in common."""
     total = sum(each.count for each in cells.values())
     least = LEAST_SHARE * total
     found = dict(cells)
@@ -291,7 +291,7 @@ def _cluster(cells: Mapping[Key, Cell], most: int) -> dict[Key, Cell]:
 
 
 def _name(cells: Mapping[Key, Cell]) -> list[Kind]:
-    """Return a kind for each cell with a path that no other has; a cell without one joins the one that has it."""
+    """Return a kind for each cell with a path of its own; a cell without one joins the one that has it."""
     by_path: dict[tuple[str, str], tuple[Key, Cell]] = {}
     tails_last = sorted(cells.items(), key=lambda each: (each[0].template == ANY, -each[1].count))
     for key, cell in tails_last:

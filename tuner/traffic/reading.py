@@ -148,8 +148,8 @@ def _refuse_other_format(found: Source, reader: RowReader | None) -> None:
     if found.broken > found.requests:
         shown = "; ".join(found.shown)
         raise UsageError(
-            f"{found.name}: {found.broken:,} of {found.broken + found.requests:,} lines are not in the format "
-            f"{found.format}: {shown}. {ITS_OWN}."
+            f"{found.name}: {found.broken:,} of {found.broken + found.requests:,} lines are not in the "
+            f"format {found.format}: {shown}. {ITS_OWN}."
         )
 
 

@@ -64,7 +64,7 @@ def _find_variable(found: re.Match[str]) -> tuple[Part, ...]:
 
 
 def find_logs(installation: Installation) -> dict[PurePosixPath, str]:
-    """Return the logs that the files name by a whole path → the format of each; `combined` unless they say."""
+    """Return the logs that the files name by a whole path → the format of each."""
     formats: dict[str, str] = {}
     logs: dict[PurePosixPath, str] = {}
     for each in read_tree(installation).walk():
