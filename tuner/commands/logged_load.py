@@ -196,8 +196,12 @@ def read_logs(
     """
     if takes_unsafe and stands_in:
         raise UsageError("--unsafe-methods: files only answer GET. Leave it out, or leave --stand-in out.")
+
     def choose_format(source: str) -> LineFormat | None:
-        text = log_format or (own or {}).get(str(Path(source).absolute()))
+        path = str(Path(source).absolute())
+        # Older ones are beside it: access.log.1, access.log.2.gz.
+        known = (text for log, text in (own or {}).items() if path == log or path.startswith(f"{log}."))
+        text = log_format or next(known, None)
         return None if text is None else find_format(text)
 
     counted, arrived = KindCounter(takes_unsafe=takes_unsafe), ArrivalCounter()
