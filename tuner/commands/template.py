@@ -201,9 +201,7 @@ def write_study(
     return write_new(path, text)
 
 
-def _write_skeleton(
-    skeleton: str, server: str, path: Path, host: Host, *, given: Collection[object]
-) -> Path:
+def _write_skeleton(skeleton: str, server: str, path: Path, host: Host, *, given: Collection[object]) -> Path:
     """Write the example of a server that its study describes. Raises UsageError for other options."""
     if any(each is not None for each in given):
         raise UsageError(
@@ -296,8 +294,8 @@ def _refuse_logged(
         )
     if not logged.stand_ins and (content is None or not Path(content).is_dir()):
         raise UsageError(
-            f"--from: a private {server} needs a site to serve. Give its document root with --content FOLDER, have "
-            "files of the same sizes made with --stand-in, or tune the installed service with --managed."
+            f"--from: a private {server} needs a site to serve. Give its document root with --content, "
+            "have files of the same sizes made with --stand-in, or tune the installed service with --managed."
         )
     if logged.stand_ins and content is not None:
         raise UsageError("--stand-in: it makes the files that --content names. Leave one of them out.")

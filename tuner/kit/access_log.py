@@ -131,7 +131,19 @@ def split_format(
 
 
 _COMMON: tuple[Part, ...] = (
-    Variable(), " ", Variable(), " ", USER, " [", LOCAL_TIME, '] "', REQUEST, '" ', STATUS, " ", LENGTH,
+    Variable(),
+    " ",
+    Variable(),
+    " ",
+    USER,
+    " [",
+    LOCAL_TIME,
+    '] "',
+    REQUEST,
+    '" ',
+    STATUS,
+    " ",
+    LENGTH,
 )
 _CLIENT: tuple[Part, ...] = (' "', Variable(), '" "', Variable(), '"')
 COMMON = compile_format("common", _COMMON)

@@ -58,10 +58,10 @@ class LoggingServer(Server, Protocol):
     """A server whose access logs can be read."""
 
     def usual_log_formats(self) -> tuple[LineFormat, ...]:
-        """Return the formats that it writes unless told otherwise, but for the common and the combined one."""
+        """Return the formats that it writes unless told otherwise, beside common and combined."""
 
     def read_log_format(self, text: str) -> LineFormat | None:
-        """Return how lines are read that it writes in a format; None for one in another server's language.
+        """Return how lines are read that it writes in a format; None for another server's.
 
         Raises UsageError for a format in its language that does not say what was asked, and how it ended.
         """

@@ -75,9 +75,7 @@ class JsonLines:
         value = _read_object(line)
         if value is None:
             return None
-        row = tuple(
-            ":".join(_show(_look_up(value, name)) for name in names) for names in self.names.values()
-        )
+        row = tuple(":".join(_show(_look_up(value, name)) for name in names) for names in self.names.values())
         read = dict(zip(self.names, row, strict=True))
         asked = read.get(LogField.REQUEST) or read.get(LogField.TARGET)
         return row if read[LogField.STATUS].isdecimal() and asked not in {None, "", "-"} else None

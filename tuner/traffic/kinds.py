@@ -1,7 +1,7 @@
 """Counts the requests of a log by kind: the form of their path, their status, and the size of the response.
 
-Memory is bounded whatever a log has: cells are merged into coarser ones when there are too many. So totals stay
-exact, and frequent kinds stay apart. Queries, parameters and fragments are cut off before anything is kept.
+Memory is bounded whatever a log has: when there are too many cells, rare ones are merged. Totals stay exact,
+and frequent kinds stay apart. Queries, parameters and fragments are cut off before anything is kept.
 """
 
 import re

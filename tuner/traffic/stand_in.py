@@ -85,9 +85,7 @@ def plan_stand_ins(kinds: Sequence[Kind]) -> tuple[StandIn, ...]:
             place = _find_free((*segments, INDEX) if is_page else segments, files)
             asked = (*place[:-1], "") if is_page and place[-1] == INDEX else place
             served = _answer(kind, asked, HTTPStatus.OK)
-            planned[kind] = StandIn(
-                kind=served, file=PurePosixPath(*place), size=min(most, kind.mean_bytes)
-            )
+            planned[kind] = StandIn(kind=served, file=PurePosixPath(*place), size=min(most, kind.mean_bytes))
         if planned[kind].file is not None:
             files.add(place)
     return tuple(planned[kind] for kind in kinds)

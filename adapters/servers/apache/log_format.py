@@ -76,9 +76,7 @@ def _find_variable(found: re.Match[str]) -> tuple[Part, ...]:
 
 VHOST_COMBINED = compile_format(
     "vhost_combined",
-    split_format(
-        '%v:%p %h %l %u %t "%r" %>s %O "%{Referer}i" "%{User-Agent}i"', DIRECTIVE, _find_variable
-    ),
+    split_format('%v:%p %h %l %u %t "%r" %>s %O "%{Referer}i" "%{User-Agent}i"', DIRECTIVE, _find_variable),
 )
 """As Debian's apache2.conf has it, for sites without a log of their own."""
 

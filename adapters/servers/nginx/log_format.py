@@ -74,4 +74,3 @@ def find_logs(installation: Installation) -> dict[PurePosixPath, str]:
         elif each.name == "access_log" and name.startswith("/") and not VARIABLE.search(name):
             logs.setdefault(PurePosixPath(name), more[0] if more and "=" not in more[0] else "combined")
     return {path: formats.get(name, name) for path, name in logs.items()}
-

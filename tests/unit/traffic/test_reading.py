@@ -72,7 +72,7 @@ def test_lines_longer_than_a_block_do_not_stay_in_memory(tmp_path: Path, monkeyp
 def test_a_format_that_is_not_known_is_refused_with_file_line_and_remedy(tmp_path: Path):
     (tmp_path / "a.log").write_text("\n2026-03-12 | GET /a | 200\n" * 3)
 
-    with pytest.raises(UsageError, match=r"a\.log:2: the format of this line is not known \(tried: JSON, ") as said:
+    with pytest.raises(UsageError, match=r"a\.log:2: the format of this line is not known") as said:
         read(tmp_path / "a.log")
     assert "'2026-03-12 | GET /a | 200'" in str(said.value)
     assert "--log-format" in str(said.value)
