@@ -52,7 +52,7 @@ def test_a_gain_is_the_same_on_every_surface(seed, tmp_path):
         "terminal": on_terminal(final_screen(reading.summary)),
         "explain": explain_summary(reading.summary),
         "page": make_page(reading).decode(),
-        "json": json.dumps(summary_json(reading.summary)),
+        "show --json": json.dumps(summary_json(reading.summary)),
     }
     rendered = {"nginx": of_nginx(b"a 1;\n", b"a 2;\n")}
     for form in ("nginx", "json", *FORMATS):
@@ -64,9 +64,9 @@ def test_a_gain_is_the_same_on_every_surface(seed, tmp_path):
     assert {name: set(each) for name, each in said.items() if each} == {
         name: {gain} for name, each in said.items() if each
     }
-    assert not {name for name, text in surfaces.items() if gain not in text} - {"json"}
+    assert not {name for name, text in surfaces.items() if gain not in text} - {"show --json"}
     assert ALL_OF_THEM.findall(surfaces["explain"]) == [gain]
-    told = json.loads(surfaces["json"])["gain"]
+    told = json.loads(surfaces["show --json"])["gain"]
     assert f"{told['ratio']:.2f}× [{told['low']:.2f}, {told['high']:.2f}]" == gain
 
 
