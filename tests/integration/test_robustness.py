@@ -9,7 +9,7 @@ from tuner.campaign.experiment import Experiment
 from tuner.campaign.prepare import prepare
 from tuner.campaign.progress import NullProgress
 from tuner.campaign.stages.robustness import check_robustness
-from tuner.measure import window
+from tuner.measure import check_loads, window
 from tuner.measure.check_loads import name_settling
 from tuner.optimize.catalogue import make_optimizer
 from tuner.records import Role
@@ -23,7 +23,7 @@ STUDY = """\
 study: other
 servers: [nginx]
 space: [nginx, {only: [worker_connections, worker_processes], allow: [capacity]}]
-load: {generator: wrk, connections: 80}
+load: {generator: wrk, connections: 40}
 """
 OF_THREADS = """\
 study: other
@@ -53,18 +53,19 @@ def test_a_candidate_without_room_for_more_connections_fails_where_they_come(
 ):
     experiment = open_experiment(tmp_path, monkeypatch, STUDY)
     default, space = experiment.default, experiment.setup.space
-    # Enough for the 80 connections that it is tuned on, and not for 60 more.
+    # Enough for the 40 connections that it is tuned on, and by the bound of the space for 60 slow clients.
+    monkeypatch.setattr(check_loads, "SLOW_CLIENTS", 120)
     small = space.open().complete({"worker_connections": 104, "worker_processes": 1})
 
     found = check_robustness(experiment, small)
 
     named = {each.check_load.name: each for each in found.checked}
-    assert list(named) == ["20 connections", "320 connections", "Connection: close", "60 slow clients"]
+    assert list(named) == ["10 connections", "160 connections", "Connection: close", "120 slow clients"]
     assert all(each.default.goodput_rps > 1000 for each in named.values())
     assert all(each.default.failed == 0 for each in named.values())
-    assert named["20 connections"].candidate.failed == named["Connection: close"].candidate.failed == 0
-    assert named["320 connections"].finding == "fails"
-    assert named["60 slow clients"].finding == "fails"
+    assert named["10 connections"].candidate.failed == named["Connection: close"].candidate.failed == 0
+    assert named["160 connections"].finding == "fails"
+    assert named["120 slow clients"].finding == "fails"
     assert found.verdict == "fails"
     trials = [trial for trial in experiment.trials if trial.role is Role.ROBUSTNESS]
     opened = {
@@ -74,7 +75,7 @@ def test_a_candidate_without_room_for_more_connections_fails_where_they_come(
         for each in trial.valid_windows
     }
     assert opened["Connection: close"] > 0.9
-    assert opened["320 connections"] < 0.1
+    assert opened["160 connections"] < 0.1
 
 
 @pytest.mark.alone

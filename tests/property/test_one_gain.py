@@ -57,8 +57,9 @@ def test_a_gain_is_the_same_on_every_surface(seed, tmp_path):
     rendered = {"nginx": of_nginx(b"a 1;\n", b"a 2;\n")}
     for form in ("nginx", "json", *FORMATS):
         written = export(reading.summary, form, rendered=rendered).values()
-        # Markdown escapes brackets.
-        surfaces[form] = b"\n".join(written).decode().replace("\\[", "[").replace("\\]", "]")
+        # Markdown escapes brackets, and JSON what is not ASCII.
+        text = b"\n".join(written).decode().replace("\\u00d7", "×")
+        surfaces[form] = text.replace("\\[", "[").replace("\\]", "]")
 
     said = {name: OF_PAIRS.findall(text) for name, text in surfaces.items()}
     assert {name: set(each) for name, each in said.items() if each} == {
