@@ -126,9 +126,12 @@ def test_a_fixed_rate_is_kept_over_tls(tmp_path: Path):
 @pytest.mark.parametrize("server", ["nginx", "h2o", "apache"])
 def test_slow_clients_take_their_time_over_what_the_load_speaks(server: str, spoken: str, tmp_path: Path):
     setup = open_setup(tmp_path, server, spoken)
+    # The event MPM closes kept connections while all threads of a process are busy (server/mpm/event/event.c,
+    # "All workers are busy"), so one has threads for all: with 25, 4 to 9 % of the requests failed.
+    room = {"ThreadsPerChild": 64} if server == "apache" else {}
     ask = ("ss", "-tnH", "state", "established", "sport = :8080")
 
-    with setup.target.deploy(setup.space.default()) as deployment:
+    with setup.target.deploy(setup.space.complete(room)) as deployment:
         assert isinstance(deployment, SandboxDeployment)
         with slow_clients(deployment, 20, seconds=1.0, protocol=setup.load.shape.protocol) as are_there:
             held = deployment.sandbox.run(ask, timeout_s=5).stdout.decode().splitlines()
@@ -137,8 +140,7 @@ def test_slow_clients_take_their_time_over_what_the_load_speaks(server: str, spo
     assert are_there
     assert len(held) == 20
     assert window.correct > 100
-    # The event MPM closes kept connections while all its threads are busy, and a request may be on its way.
-    assert window.failures.total < 0.01 * window.correct
+    assert window.failures.total == 0
 
 
 class Other(Nginx):
