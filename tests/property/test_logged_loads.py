@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from tuner.commands.logged_load import LoggedLoad, read_logs
 from tuner.errors import UsageError
 from tuner.kit.access_log import read_second
+from tuner.ports import LogField
 from tuner.study import load_study
 from tuner.traffic.kinds import KindCounter, read_request
 from tuner.traffic.reading import JsonLines, list_formats
@@ -130,7 +131,13 @@ def test_any_text_is_read_or_passed_over(text, line):
 def test_kinds_are_few_and_account_for_every_request(rows, most):
     counter = KindCounter()
     for path, status, length, times in rows:
-        counter._count(f"GET {path} HTTP/1.1", str(status), str(length), times)
+        counter.add(
+            {
+                LogField.REQUEST: [f"GET {path} HTTP/1.1"] * times,
+                LogField.STATUS: [str(status)] * times,
+                LogField.BYTES: [str(length)] * times,
+            }
+        )
 
     kinds = counter.kinds(most)
 

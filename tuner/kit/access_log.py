@@ -43,7 +43,7 @@ Part = str | Variable
 
 LOCAL_TIME = Variable(
     field=LogField.TIME,
-    pattern=r"\d\d/\w\w\w/\d{4}:\d\d:\d\d:\d\d(?: [-+]\d{4})?",
+    pattern=r"[0-9A-Za-z/:]{20}(?: [-+]\d{4})?",
     rest=r"(?:\.\d+)?",
 )
 ISO_TIME = Variable(
@@ -55,7 +55,7 @@ EPOCH = Variable(field=LogField.TIME, pattern=r"\d+", rest=r"(?:\.\d+)?")
 STATUS = Variable(field=LogField.STATUS, pattern=r"-?\d{1,3}|-")
 LENGTH = Variable(field=LogField.BYTES, pattern=r"[-+]?\d{1,15}|-")
 REQUEST = Variable(field=LogField.REQUEST)
-USER = Variable(pattern=r'[^\n\["]*?')
+USER = Variable(pattern=r'[^\n\["]*')
 """May contain blanks."""
 ADDRESSES = Variable(pattern=r'[^ ,"\n]*+(?:(?:,| :) [^ ,"\n]++)*+')
 """Values of several servers or proxies, which blanks separate."""

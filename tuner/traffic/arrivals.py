@@ -19,6 +19,7 @@ MOST_IDLE_S = 300
 NOT_USED = frozenset({"", "-", "off", "http"})
 """Values of variables for requests without TLS, or without compression."""
 HTTP2 = ("HTTP/2", "h2")
+PROTOCOL_LETTERS = len("HTTP/1.1")
 LONGEST = 1e12
 """Of a duration, in whatever unit: what is longer is no duration."""
 
@@ -136,18 +137,18 @@ class ArrivalCounter:
                 share.add(_count_values(columns[name]))
         protocols = columns.get(LogField.PROTOCOL)
         if protocols is None and LogField.REQUEST in columns:
-            protocols = [each.rpartition(" ")[2] for each in columns[LogField.REQUEST]]
+            protocols = [each[-PROTOCOL_LETTERS:] for each in columns[LogField.REQUEST]]
         if protocols is not None:
-            known = ((each.startswith(HTTP2), count) for each, count in Counter(protocols).items())
             counts: Counter[bool] = Counter()
-            for is_http2, count in known:
-                counts[is_http2] += count
+            for each, count in Counter(protocols).items():
+                counts[any(name in each for name in HTTP2)] += count
             self.http2.add(counts)
 
     def _count_connections(self, columns: Columns, *, is_numbered: bool) -> None:
-        last_s = self.last_s
-        for name, text in zip(columns[LogField.CONNECTION], columns[LogField.TIME], strict=True):
-            second = read_second(text)
+        last_s, times = self.last_s, columns[LogField.TIME]
+        seconds = {text: read_second(text) for text in {*times}}
+        for name, text in zip(columns[LogField.CONNECTION], times, strict=True):
+            second = seconds[text]
             if second is None:
                 continue
             before = last_s.pop(name, None)

@@ -1,7 +1,7 @@
 """Reads logs whose lines are JSON objects, and HAR files, by the usual names of their fields."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, BinaryIO
 from urllib.parse import urlsplit, urlunsplit
@@ -31,6 +31,7 @@ NAMES: Mapping[LogField, tuple[Names, ...]] = {
     ),
 }
 """The usual names, those of the more exact ones first."""
+EMPTY = frozenset({"", "-"})
 MAY_LACK = frozenset({LogField.TLS, LogField.ENCODING})
 """What a server leaves out where a request has none."""
 MOST_HAR_BYTES = 256 * 2**20
@@ -68,17 +69,25 @@ class JsonLines:
 
     def rows(self, text: str) -> list[tuple[str, ...]]:
         """Return the fields of all lines of a text that tell of a request."""
-        found = (self._read(line) for line in text.split("\n"))
-        return [each for each in found if each is not None]
+        names = list(self.names)
+        status = names.index(LogField.STATUS)
+        asked = names.index(LogField.REQUEST if LogField.REQUEST in self.names else LogField.TARGET)
+        paths = [[name.split(".") for name in each] for each in self.names.values()]
+        found = (_read_row(line, paths) for line in text.split("\n"))
+        return [each for each in found if each and each[status].isdecimal() and each[asked] not in EMPTY]
 
-    def _read(self, line: str) -> tuple[str, ...] | None:
-        value = _read_object(line)
-        if value is None:
-            return None
-        row = tuple(":".join(_show(_look_up(value, name)) for name in names) for names in self.names.values())
-        read = dict(zip(self.names, row, strict=True))
-        asked = read.get(LogField.REQUEST) or read.get(LogField.TARGET)
-        return row if read[LogField.STATUS].isdecimal() and asked not in {None, "", "-"} else None
+
+def _read_row(line: str, paths: Sequence[Sequence[Sequence[str]]]) -> tuple[str, ...]:
+    """Return the values at some paths of keys; none for what is no object."""
+    value = _read_object(line)
+    if value is None:
+        return ()
+    return tuple(
+        _show(_follow(value, each[0]))
+        if len(each) == 1
+        else ":".join(_show(_follow(value, keys)) for keys in each)
+        for each in paths
+    )
 
 
 def _read_object(line: str) -> Mapping[str, object] | None:
@@ -92,14 +101,13 @@ def _read_object(line: str) -> Mapping[str, object] | None:
 
 
 def _has(value: Mapping[str, object], names: Names, field: LogField) -> bool:
-    found = [_look_up(value, name) for name in names]
+    found = [_follow(value, name.split(".")) for name in names]
     return all(isinstance(each, str | int | float) or (each and field in MAY_LACK) for each in found)
 
 
-def _look_up(value: object, name: str) -> object:
-    if isinstance(value, dict) and name in value:
-        return value[name]
-    for key in name.split("."):
+def _follow(value: object, keys: Sequence[str]) -> object:
+    """Return the value at a path of keys; None where there is none."""
+    for key in keys:
         if not isinstance(value, dict):
             return None
         value = value.get(key)
@@ -108,6 +116,8 @@ def _look_up(value: object, name: str) -> object:
 
 def _show(value: object) -> str:
     """Return a value as a log of text would have it."""
+    if isinstance(value, str):
+        return value
     if value is None or value is False:
         return "-"
     if isinstance(value, list):
@@ -142,7 +152,7 @@ def _read_entry(entry: Mapping[str, Any]) -> tuple[str, ...]:
     path = urlunsplit(("", "", url.path or "/", url.query, ""))
     headers = {str(each["name"]).lower(): str(each["value"]) for each in response.get("headers") or ()}
     sent = response.get("bodySize")
-    size = sent if isinstance(sent, int | float) and sent >= 0 else _look_up(response, "content.size")
+    size = sent if isinstance(sent, int | float) and sent >= 0 else _follow(response, ("content", "size"))
     taken_ms = entry.get("time")
     taken_s = taken_ms / 1000 if isinstance(taken_ms, int | float) else 0.0
     return (

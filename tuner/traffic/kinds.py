@@ -8,7 +8,6 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
 from itertools import repeat
 from typing import NamedTuple
 from urllib.parse import quote
@@ -20,6 +19,7 @@ from tuner.traffic.reading import Columns
 MOST_KINDS = 50
 MOST_CELLS = 4096
 """Kept apart while a log is read; up to twice as many and those of one block in between."""
+MOST_KNOWN = 16_384
 MOST_PATHS = 8
 """Of a cell, to know its most frequent one."""
 MOST_LETTERS = 500
@@ -42,6 +42,7 @@ VARYING = re.compile(
     re.IGNORECASE,
 )
 """UUIDs, tokens, hashes and numbers."""
+DIGIT = re.compile(r"\d")
 ANY = "*"
 SUFFIX = re.compile(r"\.[A-Za-z][A-Za-z0-9]{0,5}$")
 OTHER = "a method that cannot be sent"
@@ -138,7 +139,19 @@ class Asked(NamedTuple):
     method: str
     path: str
     template: str
-    has_query: bool
+
+
+class _Judged(NamedTuple):
+    """What a request means that was answered with a status."""
+
+    reason: str
+    """Why it is no part of the load; empty where it is."""
+    method: str = ""
+    path: str = ""
+    template: str = ""
+    status: int = 0
+    is_whole: bool = False
+    """Whether the response is a whole one, whose length says something."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -154,36 +167,50 @@ class KindCounter:
     left_out: Counter[str] = field(default_factory=Counter)
     """Reason → requests that are not part of the load."""
     cells: dict[Key, Cell] = field(default_factory=dict)
+    _known: dict[tuple[str, str], "_Judged"] = field(default_factory=dict)
+    """Request without its query, and status: most logs repeat themselves."""
 
     def add(self, columns: Columns) -> None:
         """Count the requests of some lines."""
         sizes = columns.get(LogField.BYTES) or repeat("-")
         alike = Counter(zip(_list_requests(columns), columns[LogField.STATUS], sizes, strict=False))
+        self.requests += alike.total()
         for (request, status, size), count in alike.items():
-            self._count(request, status, size, count)
+            asked_for, query, _ = request.partition("?")
+            judged = self._known.get((asked_for, status)) or self._judge(asked_for, status)
+            if judged.reason:
+                self.left_out[judged.reason] += count
+                continue
+            if query:
+                self.with_query += count
+            length = _read_length(size) if judged.is_whole else None
+            bits = length.bit_length() if length and judged.status == OK else 0
+            key = Key(judged.method, judged.template, judged.status, bits)
+            cell = self.cells.get(key)
+            if cell is None:
+                cell = self.cells[key] = Cell()
+            cell.add(judged.path, count, length)
+            if judged.status == NOT_MODIFIED:
+                self.conditional += count
         if len(self.cells) > 2 * MOST_CELLS:
             self._merge_rare()
 
-    def _count(self, request: str, status: str, size: str, count: int) -> None:
-        self.requests += count
-        # A cache of long lines would take as much memory as a log wants it to.
-        asked = read_request(request) if len(request) <= MOST_LETTERS else _read_request(request)
+    def _judge(self, asked_for: str, status: str) -> "_Judged":
+        """Return what requests mean that were answered with a status, and remember it."""
+        asked = read_request(asked_for)
         reason = self._leave_out(asked, status)
         if asked is None or reason:
-            self.left_out[reason] += count
-            return
-        code = int(status)
-        self.with_query += count * asked.has_query
-        self.conditional += count * (code == NOT_MODIFIED)
-        is_whole = code not in {NOT_MODIFIED, PARTIAL}
-        length = _read_length(size)
-        code = OK if code == PARTIAL else code
-        bits = length.bit_length() if code == OK else 0
-        key = Key(asked.method, asked.template, code, bits)
-        cell = self.cells.get(key)
-        if cell is None:
-            cell = self.cells[key] = Cell()
-        cell.add(asked.path, count, length if is_whole else None)
+            judged = _Judged(reason)
+        else:
+            code = int(status)
+            is_whole = code not in {NOT_MODIFIED, PARTIAL}
+            judged = _Judged("", *asked, OK if code == PARTIAL else code, is_whole)
+        # A memory for long lines would be as large as a log wants it to be.
+        if len(asked_for) <= MOST_LETTERS:
+            if len(self._known) >= MOST_KNOWN:
+                self._known.clear()
+            self._known[asked_for, status] = judged
+        return judged
 
     def _leave_out(self, asked: Asked | None, status: str) -> str:
         """Return why requests are no part of the load; empty where they are."""
@@ -222,31 +249,29 @@ def _list_requests(columns: Columns) -> Iterable[str]:
     return map(" ".join, zip(methods, columns[LogField.TARGET], repeat("HTTP"), strict=False))
 
 
-def _read_request(request: str) -> Asked | None:
-    """Return what a request line asks for; None for what is none, or asks for no path."""
+def read_request(request: str) -> Asked | None:
+    """Return what a request line asks for, its query cut off or not; None for what asks for no path."""
     method, _, rest = request.partition(" ")
     target = rest.rpartition(" ")[0] or rest
     if not (method.isascii() and method.isalpha()) or not target:
         return None
     if "\\" in target:
         target = ESCAPED.sub(lambda found: chr(int(found[1], 16)), target)
-    path, *query = CUT.split(target, maxsplit=1)
+    path = CUT.split(target, maxsplit=1)[0]
     if not path.startswith("/") and "://" in path:
         path = "/" + path.partition("://")[2].partition("/")[2]
     if not path.startswith("/") or len(path) > MOST_LETTERS:
         return None
     plain = _escape(path)
-    return Asked(method, plain, VARYING.sub(ANY, plain), bool(query))
+    # Each of what varies has a digit, but for a UUID in a million.
+    return Asked(method, plain, VARYING.sub(ANY, plain) if DIGIT.search(plain) else plain)
 
 
 def _read_length(text: str) -> int:
     """Return the length of a response; 0 for none. HAProxy may log one that still grows, with a plus."""
-    digits = text.removeprefix("+")
-    return int(digits) if digits.isdecimal() and len(digits) <= MOST_DIGITS else 0
-
-
-read_request = lru_cache(maxsize=16_384)(_read_request)
-"""Most logs repeat themselves."""
+    if not text.isdecimal():
+        text = text.removeprefix("+")
+    return int(text) if text.isdecimal() and len(text) <= MOST_DIGITS else 0
 
 
 def _escape(path: str) -> str:

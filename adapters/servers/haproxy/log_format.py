@@ -27,5 +27,6 @@ HTTP_LOG = compile_format(
         REQUEST,
         '"',
     ),
-    before=r'(?:[^\n"]*? )??',  # syslog's own: date, host, program
+    # syslog's own: date, host, program, in both of its forms (RFC 3164, RFC 5424)
+    before=r'(?:[^\n"\[\]]*+\[\d+\]: |<\d+>1 (?:[^ \n]++ ){6})?+',
 )
