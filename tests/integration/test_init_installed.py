@@ -121,3 +121,39 @@ def test_a_study_from_advice_tries_first_what_lifts_the_limit(tmp_path: Path):
     assert "constraints: [failure_rate <= 0.001 unlike default]" in study
     assert '"worker_connections": {value: 4096, odds: 3, source: "tuner advise: ' in study
     assert "# now: Connections of a worker: worker_connections 20" in study
+
+
+LOGGED_SITE = """\
+log_format timed '$remote_addr "$request" $status $body_bytes_sent $time_iso8601 '
+                 '$request_time $connection_requests';
+server { listen 8000; root /srv; access_log /var/log/nginx/timed.log timed; }
+"""
+SERVE_LOGGED = """
+ip link set lo up
+for place in /run /var/log /var/lib/nginx /etc/nginx/conf.d /srv; do mount -t tmpfs tmpfs $place; done
+mkdir /var/log/nginx
+cp logged.conf /etc/nginx/conf.d/
+for page in index a b; do echo $page > /srv/$page.html; done
+nginx
+for page in a.html?who=S3CRET b.html none.html; do
+  url=http://127.0.0.1:8000/$page
+  curl -s $url $url $url >/dev/null
+done
+"""
+
+
+def test_the_log_of_an_installed_nginx_gives_its_load_in_the_format_of_its_own_files(tmp_path: Path):
+    (tmp_path / "logged.conf").write_text(LOGGED_SITE)
+    init = f"{TUNER} init nginx --managed --url http://127.0.0.1:8000/"
+    log = "--from /var/log/nginx/timed.log"
+    done = run_apart(
+        tmp_path, f"{SERVE_LOGGED}\n{init} {log} -o own.yaml\n{init} -o plain.yaml\n{TUNER} check own.yaml"
+    )
+
+    assert done.returncode == 0, done.stderr
+    assert "It logs to /var/log/nginx/timed.log." in done.stderr
+    assert "ready      tuner run own.yaml" in done.stdout
+    study = (tmp_path / "own.yaml").read_text()
+    assert '{path: "/none.html", weight: 3, status: 404}' in study
+    assert "3 requests per connection" in study
+    assert "S3CRET" not in study
