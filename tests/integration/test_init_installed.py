@@ -120,7 +120,7 @@ def test_a_study_from_advice_tries_first_what_lifts_the_limit(tmp_path: Path):
     assert "mode: managed" in study
     assert "constraints: [failure_rate <= 0.001 unlike default]" in study
     assert '"worker_connections": {value: 4096, odds: 3, source: "tuner advise: ' in study
-    assert "# now: Connections of a worker: worker_connections 20" in study
+    assert "# now: Limit of connections per worker: worker_connections 20" in study
 
 
 LOGGED_SITE = """\
