@@ -83,7 +83,7 @@ def test_the_last_screen_lists_what_is_written_under_its_own_name() -> None:
     assert "MaxRequestWorkers 150 → 192 follows" in lines
     assert not any(line.startswith("Processes") for line in lines)
     after = lines[lines.index("EnableSendfile off → on") + 1]
-    assert after.startswith("A file that changes in place while it is sent may arrive mixed or truncated")
+    assert after.startswith("With `on`, a file that changes in place while it is sent may arrive mixed")
 
 
 def test_eighty_columns_are_enough() -> None:

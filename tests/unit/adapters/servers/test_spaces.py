@@ -174,7 +174,7 @@ def test_the_recipe_of_2012_is_two_workers_in_one_process():
 
     assert preset.adjusted == {}
     assert (config["MaxRequestWorkers"], config["ThreadsPerChild"], config["StartServers"]) == (2, 2, 1)
-    assert "as Apache applied them" in preset.title
+    assert "the values that Apache used" in preset.title
 
 
 @pytest.mark.parametrize("name", [*APACHES, "nginx", "sysctl-net"])
