@@ -141,7 +141,7 @@ def test_exports_say_what_is_held_and_what_else_changes() -> None:
 
     assert "# capacity of apache by default: 450 connections, 150 requests at once" in head
     assert "# capacity of apache with these settings: 576 connections, 192 requests at once" in head
-    assert "# EnableSendfile: A file that changes in place" in head
+    assert "# EnableSendfile: With `on`, a file that changes in place" in head
     assert applied["capacity"]["winner"]["apache"]["requests"] == 192
     assert "EnableSendfile" in applied["also"]
 
