@@ -3,8 +3,8 @@
     python -m benchmarks.traffic [--mib 1024] [--folder /dev/shm]
 
 Writes a log of that size in each format: of 400 pages, 20,000 items, queries, and few broken lines. Each
-is read in a process of its own. Exit status 1 when one is read at less than 1 GB a minute, or with more than
-512 MiB of memory.
+is read in a process of its own, and timed by its CPU time. Exit status 1 when one is read at less than 1 GB a
+minute, or with more than 512 MiB of memory.
 """
 
 import argparse
@@ -59,9 +59,9 @@ def _read(log: Path) -> int:
     from tuner.commands.logged_load import read_logs
 
     log_format = DOLLARS if log.stem == "log_format" else None
-    begun_s = time.perf_counter()
+    begun_s = time.process_time()  # other programs may have the other CPUs
     load = read_logs([str(log)], log_format=log_format, takes_unsafe=False, stands_in=False)
-    seconds = time.perf_counter() - begun_s
+    seconds = time.process_time() - begun_s
     peak_mib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     print(json.dumps({"seconds": seconds, "requests": load.requests, "mib": peak_mib}))
     return 0

@@ -19,7 +19,7 @@ from tuner.traffic.reading import Columns
 MOST_KINDS = 50
 MOST_CELLS = 4096
 """Kept apart while a log is read; up to twice as many and those of one block in between."""
-MOST_KNOWN = 16_384
+MOST_KNOWN = 32_768
 MOST_PATHS = 8
 """Of a cell, to know its most frequent one."""
 MOST_LETTERS = 500
@@ -166,7 +166,8 @@ class KindCounter:
     """Answered with 304."""
     left_out: Counter[str] = field(default_factory=Counter)
     """Reason → requests that are not part of the load."""
-    cells: dict[Key, Cell] = field(default_factory=dict)
+    cells: dict[tuple[str, str, int, int], Cell] = field(default_factory=dict)
+    """By the values of a Key, of which making one takes as long as all the rest."""
     _known: dict[tuple[str, str], "_Judged"] = field(default_factory=dict)
     """Request without its query, and status: most logs repeat themselves."""
 
@@ -178,19 +179,19 @@ class KindCounter:
         for (request, status, size), count in alike.items():
             asked_for, query, _ = request.partition("?")
             judged = self._known.get((asked_for, status)) or self._judge(asked_for, status)
-            if judged.reason:
-                self.left_out[judged.reason] += count
+            reason, method, path, template, code, is_whole = judged
+            if reason:
+                self.left_out[reason] += count
                 continue
             if query:
                 self.with_query += count
-            length = _read_length(size) if judged.is_whole else None
-            bits = length.bit_length() if length and judged.status == OK else 0
-            key = Key(judged.method, judged.template, judged.status, bits)
+            length = _read_length(size) if is_whole else None
+            key = (method, template, code, length.bit_length() if length and code == OK else 0)
             cell = self.cells.get(key)
             if cell is None:
                 cell = self.cells[key] = Cell()
-            cell.add(judged.path, count, length)
-            if judged.status == NOT_MODIFIED:
+            cell.add(path, count, length)
+            if code == NOT_MODIFIED:
                 self.conditional += count
         if len(self.cells) > 2 * MOST_CELLS:
             self._merge_rare()
@@ -228,13 +229,13 @@ class KindCounter:
             ranked = sorted(self.cells.items(), key=lambda each: -each[1].count)
             self.cells = dict(ranked[:MOST_CELLS])
             for key, cell in ranked[MOST_CELLS:]:
-                self.cells.setdefault(key.coarsen(level), Cell()).merge(cell)
+                self.cells.setdefault(Key(*key).coarsen(level), Cell()).merge(cell)
             if len(self.cells) <= 2 * MOST_CELLS:
                 break
 
     def kinds(self, most: int = MOST_KINDS) -> tuple[Kind, ...]:
         """Return at most so many kinds, the most frequent first; what is too rare even then is left out."""
-        cells = _cluster(_join_conditional(self.cells), most)
+        cells = _cluster(_join_conditional({Key(*key): each for key, each in self.cells.items()}), most)
         total = sum(each.count for each in cells.values())
         kinds = _name(cells)
         rare = [each for each in kinds if each.count < LEAST_SHARE * total]
