@@ -157,7 +157,9 @@ TUNER_COMMANDS = [command for page in EVERY_PAGE for command in commands_of(page
 OTHER_COMMANDS = [command for page in PAGES for command in commands_of(page) if command[0] != "tuner"]
 ON_THIS_MACHINE = {"init", "check", "spaces", "adapters"}
 """Commands that are run here; the others measure, or need a host, and are run by tests of their own."""
-ELSEWHERE = {"web.yaml", "web1.yaml", "own.yaml", "app.yaml", "lighttpd", "lighttpd.yaml", "./shared"}
+LOGS = {"access.log", "access.log*", "/var/log/apache2/access.log", "site.har", "timed.log"}
+"""Logs of other hosts; tests/e2e/test_own_traffic.py has logs of its own."""
+ELSEWHERE = {"web.yaml", "web1.yaml", "own.yaml", "app.yaml", "lighttpd", "lighttpd.yaml", "./shared", *LOGS}
 """Studies of other hosts, of programs that may be missing, or with tests of their own; a corpus of others."""
 
 
