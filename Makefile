@@ -198,8 +198,16 @@ bench-time-left: setup ## Compare predicted and real end of 40 quick studies of 
 	@$(BIN)/python -m benchmarks.time_left --workers "$$(nproc)"
 
 .PHONY: bench-advice
-bench-advice: setup ## Cause twenty limits on test hosts, and print what `tuner advise` names first (three minutes)
+bench-advice: setup ## Cause 26 limits on test hosts, and print what `tuner advise` names first (three minutes)
 	@$(BIN)/python -m benchmarks.advice
+
+.PHONY: bench-advice-solved
+bench-advice-solved: setup ## Follow the advice for five limits, and measure the load before and after (five minutes)
+	@$(BIN)/python -m benchmarks.advice_solved
+
+.PHONY: bench-advice-time
+bench-advice-time: setup ## Measure the seconds that `tuner advise` takes on a host and over SSH (a minute)
+	@$(BIN)/python -m benchmarks.advice_time
 
 .PHONY: bench-sweep
 bench-sweep: setup ## Play 100 sweeps of simulated servers and compare the named values with the truth (five minutes)

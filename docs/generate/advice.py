@@ -51,7 +51,6 @@ def _tell(rule: RuleEntry) -> dict[str, str]:
 
 
 def _show(entry: EvidenceEntry) -> str:
-    if entry.when is not None:
-        return code(str(entry.when))
-    place = "error log" if entry.log else "kernel log"
-    return f"{place}: {code(entry.log or entry.kernel_log or '')}"
+    log = "error log: " if entry.log else "kernel log: " if entry.kernel_log else ""
+    condition = f"{log}{code(str(entry.when or entry.log or entry.kernel_log))}"
+    return f"{escape(entry.evidence)} ({condition})" if entry.evidence else condition

@@ -4,6 +4,7 @@ import contextlib
 import re
 import socket
 import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
@@ -12,6 +13,7 @@ from tests.integration.waiting import wait_until
 from tests.testbed.bed import Testbed
 from tests.testbed.host import PHP_PORT, TestHost
 
+ROOT = Path(__file__).parents[2]
 NGINX = "etc/nginx/nginx.conf"
 PARTIAL = b"GET / HTTP/1.1\r\nHost: web\r\n"
 SLOW = "<?php sleep(20); echo 'late';\n"
@@ -82,6 +84,19 @@ def load(host: TestHost, *arguments: str, url: str = "http://{}/") -> Iterator[N
             wait_until(lambda: running.poll() is not None or has_connections(host))
             assert running.poll() is None, running.stdout and running.stdout.read()
             yield
+        finally:
+            running.kill()
+
+
+@contextmanager
+def beside(host: TestHost, module: str, *arguments: object) -> Iterator[None]:
+    """Run a module of these tests in the network of a host, in the background."""
+    inside = ["nsenter", f"--target={host.pid}", "--net", "--"]
+    argv = [*inside, sys.executable, "-m", f"tests.integration.{module}", *map(str, arguments)]
+    with subprocess.Popen(argv, cwd=ROOT) as running:
+        try:
+            yield
+            assert running.poll() in {None, 0}
         finally:
             running.kill()
 
@@ -338,13 +353,88 @@ def few_connections_of_h2o(host: TestHost) -> Iterator[None]:
 @contextmanager
 def few_connections_of_haproxy(host: TestHost) -> Iterator[None]:
     edit(host, "etc/haproxy/haproxy.cfg", (r"^global", "global\n\tmaxconn 10"))
-    served = "\nlisten web\n\tbind :80\n\tserver one 127.0.0.1:8080\n"
-    (host.root / "etc/haproxy/haproxy.cfg").write_text(
-        (host.root / "etc/haproxy/haproxy.cfg").read_text() + served
-    )
+    serve_by_haproxy(host, "", "server one 127.0.0.1:8080")
+    with clients(host, 40):
+        yield
+
+
+@contextmanager
+def few_connections_of_a_frontend(host: TestHost) -> Iterator[None]:
+    serve_by_haproxy(host, "maxconn 10", "server one 127.0.0.1:8080")
+    with clients(host, 40):
+        yield
+
+
+@contextmanager
+def few_requests_to_a_server(host: TestHost) -> Iterator[None]:
+    (host.root / "etc/nginx/conf.d/slow.conf").write_text(SLOW_SITE)
+    edit(host, "etc/nginx/sites-available/default", (r"\b80 default_server", "8080 default_server"))
+    host.start_service("nginx", port=8080)
+    serve_by_haproxy(host, "", "server one 127.0.0.1:8082 maxconn 2")
+    with clients(host, 20, f"{PARTIAL.decode()}\r\n".encode()):
+        yield
+
+
+def serve_by_haproxy(host: TestHost, frontend: str, server: str) -> None:
+    """Start the packaged HAProxy with a site: a line of its frontend, and a server."""
+    path = host.root / "etc/haproxy/haproxy.cfg"
+    frontend = f"\nfrontend web\n\tbind :80\n\t{frontend}\n\tdefault_backend app\n"
+    path.write_text(f"{path.read_text()}{frontend}\nbackend app\n\t{server}\n")
     host.run(["mkdir", "-p", "/run/haproxy"])
     host.run(["haproxy", "-D", "-f", "/etc/haproxy/haproxy.cfg"])
-    with clients(host, 40):
+
+
+@contextmanager
+def reached_children(host: TestHost) -> Iterator[None]:
+    """Let php-fpm have few child processes; its status page, at an address of its own, says so as well."""
+    set_pool(
+        host,
+        pm__max_children="2",
+        pm__start_servers="1",
+        pm__max_spare_servers="1",
+        pm__status_path="/status",
+        pm__status_listen="/run/php/status.sock",
+    )
+    host.install("php-fpm")
+    host.put_page("index.php", SLOW)
+    with clients(host, 8, b"GET /index.php HTTP/1.1\r\nHost: web\r\n\r\n", port=PHP_PORT):
+        yield
+
+
+@contextmanager
+def flooded_queue(host: TestHost) -> Iterator[None]:
+    edit(
+        host,
+        "etc/nginx/sites-available/default",
+        (r"listen 80 default_server", "listen 80 default_server backlog=8"),
+    )
+    host.install_nginx()
+    with beside(host, "syn_flood", host.address, 80):
+        wait_until(lambda: count_cookies(host) > 0)
+        yield
+
+
+def count_cookies(host: TestHost) -> int:
+    """Count the SYN cookies that a host has sent."""
+    names, values = [
+        row.split()
+        for row in Path(f"/proc/{host.pid}/net/netstat").read_text().splitlines()
+        if row.startswith("TcpExt:")
+    ]
+    return int(dict(zip(names, values, strict=True))["SyncookiesSent"])
+
+
+@contextmanager
+def full_connection_table(host: TestHost) -> Iterator[None]:
+    host.install_nginx()
+    numbers = ["cat", *(f"/proc/sys/net/netfilter/nf_conntrack_{name}" for name in ("count", "max"))]
+
+    def is_full() -> bool:
+        count, most = map(int, host.run(numbers).stdout.split())
+        return count >= most
+
+    with beside(host, "track_connections", 80):
+        wait_until(is_full, patience_s=20)
         yield
 
 
@@ -371,6 +461,11 @@ SITUATIONS = (
     Situation("one worker for two CPUs", one_worker, "nginx.too_few_workers", is_busy=True),
     Situation("max-connections of h2o", few_connections_of_h2o, "h2o.max_connections"),
     Situation("maxconn of HAProxy", few_connections_of_haproxy, "haproxy.maxconn"),
+    Situation("maxconn of a frontend", few_connections_of_a_frontend, "haproxy.frontend_maxconn"),
+    Situation("maxconn of a server", few_requests_to_a_server, "haproxy.server_maxconn"),
+    Situation("children by the status page", reached_children, "php-fpm.max_children"),
+    Situation("SYN flood", flooded_queue, "kernel.syn_cookies"),
+    Situation("full connection table", full_connection_table, "kernel.connection_table"),
 )
 
 

@@ -4,21 +4,38 @@ import json
 import re
 import subprocess
 import time
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.e2e.command_line import TUNER
-from tests.integration.limits import SITUATIONS, Situation, busy, clients, limit
+from tests.integration.limits import (
+    SITUATIONS,
+    SLOW,
+    Situation,
+    busy,
+    clients,
+    few_worker_connections,
+    limit,
+    serve_by_haproxy,
+    set_pool,
+)
 from tests.integration.waiting import wait_until
 from tests.testbed.bed import Testbed
-from tests.testbed.host import TestHost, User
+from tests.testbed.host import PHP_PORT, TestHost, User
+from tuner.advice.rules import FOLDER, read_file
+from tuner.advice.status_page import ask_status, read_gauges
+from tuner.plugins import make_host
+
+
+def run_tuner(*arguments: str) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run([TUNER, *arguments], capture_output=True, text=True, check=False, timeout=120)
 
 
 def run_advise(*arguments: str) -> "subprocess.CompletedProcess[str]":
-    return subprocess.run(
-        [TUNER, "advise", *arguments], capture_output=True, text=True, check=False, timeout=60
-    )
+    return run_tuner("advise", *arguments)
 
 
 def advise_over_ssh(host: TestHost, *names: str) -> dict[str, Any]:
@@ -31,14 +48,18 @@ def advise_over_ssh(host: TestHost, *names: str) -> dict[str, Any]:
 
 def test_a_worker_without_free_connections_is_named_first_and_a_healthy_server_is_left_alone(
     own_bed: Testbed,
+    tmp_path: Path,
 ):
     web = own_bed.add_host("web")
     web.install_nginx()
 
-    healthy = run_advise("nginx", "--host", web.ssh_url)
+    page = tmp_path / "advice.html"
+    healthy = run_advise("nginx", "--host", web.ssh_url, "-o", str(page))
 
     assert (healthy.returncode, healthy.stderr) == (0, "")
     assert "no limit bites now" in healthy.stdout
+    assert "open_file_cache off → 1,000" in healthy.stdout
+    assert "No limit bites now" in page.read_text()
     main = web.root / "etc/nginx/nginx.conf"
     main.write_text(re.sub(r"worker_connections \d+", "worker_connections 20", main.read_text()))
     web.run(["nginx", "-s", "reload"])
@@ -58,7 +79,52 @@ def test_a_worker_without_free_connections_is_named_first_and_a_healthy_server_i
     assert setting["place"] == "/etc/nginx/nginx.conf:8"
     assert shown.returncode == 1
     assert "worker_connections 20 → 4,096 (/etc/nginx/nginx.conf:8)" in shown.stdout
-    assert "tuner init nginx --from-advice && tuner run" in shown.stdout
+    assert f"tuner init nginx --from-advice --host {web.ssh_url} && tuner run" in shown.stdout
+
+
+def test_status_pages_of_php_fpm_and_haproxy_are_read_and_one_that_hangs_is_said(own_bed: Testbed):
+    php, proxy = own_bed.add_host("php"), own_bed.add_host("proxy")
+    set_pool(php, pm__status_path="/status", pm__max_children="1", pm="static")
+    php.install("php-fpm")
+    php.put_page("index.php", SLOW)
+    serve_by_haproxy(proxy, "maxconn 10", "server one 127.0.0.1:8080")
+    status = read_file(FOLDER / "php-fpm.yaml")[1].status
+    assert status is not None
+    (pool,) = (php.root / "etc/php").glob("*/fpm/pool.d/www.conf")
+    asked = partial(ask_status, make_host(php.ssh_url), status, pool.read_text(), ())
+
+    with clients(proxy, 40):
+        found = advise_over_ssh(proxy)["findings"]
+    free = asked()
+    with clients(php, 3, b"GET /index.php HTTP/1.1\r\nHost: web\r\n\r\n", port=PHP_PORT):
+        wait_until(lambda: not asked().text)
+        told = advise_over_ssh(php, "php-fpm")
+
+    assert (found[0]["rule"], found[0]["level"]) == ("haproxy.frontend_maxconn", "now")
+    assert "10 of 10 connections of a frontend are open" in found[0]["evidence"][0]["text"]
+    assert found[0]["measure"] == ""
+    assert read_gauges(status, free.text)["active_children"] == 1
+    assert [each for each in told["unread"] if "its status page /status at /run/php/" in each]
+    assert [each for each in told["unread"] if "no answer within 1 s" in each]
+
+
+@pytest.mark.more
+def test_a_study_of_a_host_over_ssh_tries_first_what_lifts_its_limit(own_bed: Testbed, tmp_path: Path):
+    web = own_bed.add_host("web")
+    study = tmp_path / "nginx.yaml"
+    with few_worker_connections(web):
+        pass  # the log remembers it
+
+    done = run_tuner("init", "nginx", "--from-advice", "--host", web.ssh_url, "-o", str(study))
+    checked = run_tuner("check", str(study))
+
+    assert done.returncode == 0, done.stderr
+    assert "tried first: worker_connections" in done.stderr
+    text = study.read_text()
+    assert f'target: {{host: "{web.ssh_url}", mode: managed}}' in text
+    assert f'path: "http://{web.address}/"' in text
+    assert '"worker_connections": {value: 4096, odds: 3, source: "tuner advise: ' in text
+    assert checked.returncode == 0, checked.stderr
 
 
 @pytest.mark.more

@@ -7,11 +7,13 @@ from pathlib import Path
 import pytest
 
 from tests.integration.browser import Page, open_browser
+from tests.unit.advice.samples import make_hostile
 from tests.unit.report.test_contest import RATES, make_contest
 from tests.unit.report.test_curve import DEFAULT_RATES, WINNER_RATES, make_curve, rates
 from tests.unit.report.test_sweep import make_sweep
 from tests.unit.simulated_study import make_summary
 from tuner.records import Failure, State
+from tuner.report.advice import advice_page
 from tuner.report.contest.page import render_contest
 from tuner.report.curve.page import render_curve
 from tuner.report.markup import SCRIPT, embed_script, read_script
@@ -148,6 +150,7 @@ def test_axe_finds_no_violation_in_any_part(page: Page) -> None:
 
 
 OTHER_PAGES = {
+    "advice": lambda: advice_page(make_hostile()),
     "sweep": lambda: render_sweep(SWEEP),
     "curve": lambda: render_curve(CURVE),
     "contest": lambda: render_contest(make_contest(RATES, notes=("h2o: tuned in 5 min 00 s, 60 trials",))),
@@ -173,6 +176,7 @@ def test_the_pages_of_other_commands_are_accessible_and_fit_their_window(
     assert browser.evaluate(CUT_OFF) == []
     assert browser.complaints == []
     assert browser.requests == [path.as_uri()]
+    assert browser.evaluate("window.hacked ?? 0") == 0
 
 
 def test_verdict_change_and_commands_are_in_the_first_screen(browser: Page, report: Path) -> None:

@@ -1,10 +1,10 @@
 """Judges the rules by what was read: each limit with its evidence and what lifts it, the worst first."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 
 from tuner.advice.log_lines import LogLine, quote_line
 from tuner.advice.rule_file import HARMS, EvidenceEntry, ProposalEntry, RuleEntry
@@ -21,10 +21,12 @@ CLOCK_S = 2.0
 
 
 class Level(StrEnum):
-    """How near a limit is."""
+    """How near a limit is, or that a setting is worth trying."""
 
     NOW = "now"
     NEXT = "next"
+    TRY = "try"
+    """No limit is known; hints or studies of alike hosts let expect a gain."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,12 +50,12 @@ class Proposal:
     """File and line, or the place outside the configuration."""
     why: str
     can_be_tuned: bool
-    """Whether a study can measure it."""
+    """Whether a study of the installed server can measure it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """One limit that bites or is near."""
+    """One limit that bites or is near, or one setting that is worth trying."""
 
     server: str
     rule: str
@@ -64,6 +66,7 @@ class Finding:
     evidence: tuple[Evidence, ...]
     proposals: tuple[Proposal, ...]
     cost: str
+    """Empty where none is known."""
     source: str
     causes: tuple[str, ...] = ()
     """Rules whose limits follow from this one."""
@@ -81,6 +84,8 @@ class Advice:
     unread: tuple[str, ...]
     """What could not be read, and what to do about it."""
     look_s: float
+    corpus: Path | None = None
+    """Folder of the earlier studies that were asked; None without."""
 
     @property
     def bites(self) -> bool:
@@ -106,6 +111,8 @@ class SeenServer:
     """Start of the server: an older line may be about another configuration."""
     kernel: Mapping[str, Scalar]
     """Settings of the kernel among them; each has a file of its own."""
+    can_be_tuned: bool = True
+    """Whether the installed server can be tuned."""
 
 
 def judge(seen: SeenServer) -> Iterator[Finding]:
@@ -116,7 +123,7 @@ def judge(seen: SeenServer) -> Iterator[Finding]:
 
 
 def rank(findings: Iterable[Finding]) -> tuple[Finding, ...]:
-    """Put what bites now first, then causes before their consequences, then what harms clients most."""
+    """Put what bites now first and what is worth trying last, causes before their consequences."""
     found = tuple(findings)
     levels = tuple(Level)
     caused = {(rule, each.level) for each in found for rule in each.causes}
@@ -195,7 +202,8 @@ def _propose(settings: Mapping[str, ProposalEntry], seen: SeenServer) -> Iterato
             continue
         yield Proposal(
             name=name, current=current, value=_as_whole(value), why=seen.rules.fill(entry.why, seen.scope),
-            place=entry.outside or _find_place(name, entry, seen), can_be_tuned=entry.outside is None,
+            place=entry.outside or find_place(name, seen.files, seen.kernel, line=entry.line),
+            can_be_tuned=seen.can_be_tuned and entry.outside is None,
         )  # fmt: skip
 
 
@@ -203,15 +211,22 @@ def _as_whole(value: Scalar | None) -> Scalar | None:
     return int(value) if isinstance(value, float) and value == int(value) else value
 
 
-def _find_place(name: str, entry: ProposalEntry, seen: SeenServer) -> str:
-    """Return the file and line of a setting, the last that sets it; empty where it stands nowhere."""
-    if name in seen.kernel:
+def find_place(name: str, files: Files, kernel: Container[str], *, line: str | None = None) -> str:
+    """Return the file and line of a setting, the last that sets it; empty where it stands nowhere.
+
+    Args:
+        name: of the setting.
+        files: configuration of its server.
+        kernel: settings that have a file of their own.
+        line: regular expression for its line, where its name is not it.
+    """
+    if name in kernel:
         return str(PurePosixPath("/proc/sys", name.partition("[")[0].replace(".", "/")))
-    pattern = re.compile(entry.line or rf"^\s*{re.escape(name)}\b")
+    pattern = re.compile(line or rf"^\s*{re.escape(name)}\b")
     places = [
         f"{path}:{number}"
-        for path, content in seen.files.items()
-        for number, line in enumerate(content.decode(errors="replace").splitlines(), start=1)
-        if pattern.search(line)
+        for path, content in files.items()
+        for number, text in enumerate(content.decode(errors="replace").splitlines(), start=1)
+        if pattern.search(text)
     ]
     return places[-1] if places else ""

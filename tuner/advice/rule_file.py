@@ -87,16 +87,28 @@ class RuleEntry(_Entry):
 class StatusEntry(_Entry):
     """The server's own status page."""
 
-    configured: Pattern = Field(description="Finds the page's path in the configuration, as its one group.")
+    configured: Pattern = Field(
+        description="Finds the page in the configuration: its path as the one group or the group `path`, and "
+        "the socket or port to ask as the group `address`. With both, it is asked over FastCGI."
+    )
     query: Words | None = Field(None, description="Added to the path, such as `?auto`.")
+    asks: Words | None = Field(None, description="Commands for an address without a path.")
     counters: dict[Name, Pattern] = Field(
         default_factory=dict,
         description="Fact: regular expression with a group. The fact is what was counted during the look; "
         "NAME_ever is what was counted since the start.",
     )
-    gauges: dict[Name, Pattern] = Field(default_factory=dict, description="Fact: regular expression.")
+    gauges: dict[Name, Pattern] = Field(
+        default_factory=dict,
+        description="Fact: regular expression with a group; of several matches the largest.",
+    )
     counts: dict[Name, Pattern] = Field(
         default_factory=dict, description="Fact: regular expression; the fact is how often it is there."
+    )
+    fullest: dict[Name, Pattern] = Field(
+        default_factory=dict,
+        description="Fact: regular expression with two groups, a number and its limit. The match nearest to "
+        "its limit gives the facts NAME and NAME_limit.",
     )
 
 
@@ -109,6 +121,9 @@ class RuleFile(_Entry):
     )
     servers: list[Words] = Field(
         default_factory=list, description="Adapters whose settings the rules use; the first that fits counts."
+    )
+    spaces: dict[Name, Name] = Field(
+        default_factory=dict, description="Adapter: search space with hints of what is worth trying."
     )
     title: Words = Field(description="One line.")
     processes: Pattern | None = Field(

@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 
 from tuner.advice.facts import HOST_FACTS, SERVER_FACTS
-from tuner.advice.rule_file import EvidenceEntry, RuleEntry, RuleFile
+from tuner.advice.rule_file import EvidenceEntry, RuleEntry, RuleFile, StatusEntry
 from tuner.ports import Scalar
 from tuner.space.expressions import Evaluator, Expression, parse
 from tuner.space.file_format import validate
@@ -150,11 +150,16 @@ def _check_causes(document: Document, file: RuleFile, every: Mapping[str, RuleEn
 def _known_names(file: RuleFile) -> frozenset[str]:
     """Return the names that expressions of a file may use."""
     of_server = SERVER_FACTS if file.processes else {}
-    counters = file.status.counters if file.status else {}
-    gauges = {**file.status.gauges, **file.status.counts} if file.status else {}
-    own = (*counters, *(f"{name}_ever" for name in counters), *gauges, *file.values)
+    own = (*file.values, *(_status_names(file.status) if file.status else ()))
     settings = (identifier(name) for name in known_settings((*file.servers, KERNEL)))
     return frozenset((*HOST_FACTS, *of_server, *own, *settings))
+
+
+def _status_names(status: StatusEntry) -> Iterator[str]:
+    """Yield the facts that a status page gives."""
+    yield from (*status.gauges, *status.counts)
+    for names, second in ((status.counters, "_ever"), (status.fullest, "_limit")):
+        yield from (each for name in names for each in (name, f"{name}{second}"))
 
 
 def known_settings(servers: tuple[str, ...]) -> frozenset[str]:

@@ -9,6 +9,7 @@ from pathlib import PurePosixPath
 
 from tuner.advice.control_group import count_in_groups, find_group_limits, find_groups, group_files
 from tuner.advice.rules import Rules
+from tuner.advice.status_page import StatusPage, ask_status, read_counters, read_gauges
 from tuner.errors import TargetError
 from tuner.kit import readback
 from tuner.measure import procfs
@@ -16,9 +17,6 @@ from tuner.ports import ABSENT, Command, FileReader, Files, FileState, Host, Ins
 
 MOST_WORKERS = 64
 """Workers that are looked at; of more, every so many-th."""
-MOST_PORTS = 2
-"""Ports at which a status page is looked for."""
-LARGEST_PAGE = 2**16
 MIB = 2**20
 UNSET = "none"
 """Value of what a configuration does not set."""
@@ -88,8 +86,7 @@ class ServerLook:
     groups: tuple[PurePosixPath, ...]
     """Its control group and those above it."""
     queues: tuple[Queue, ...]
-    page: str
-    """Its status page; empty where none is configured, or it does not answer."""
+    page: StatusPage
     at_s: float
 
 
@@ -156,7 +153,9 @@ def look_at_server(host: Host, server: RunningServer, before: ServerLook | None 
     queues = _read_queues(host, server)
     return ServerLook(
         files=files, groups=groups, queues=queues, at_s=at_s,
-        page="" if before and not before.page else _ask_status(host, server, queues),
+        page=before.page if before and not before.page.text else ask_status(
+            host, server.rules.file.status, server.text, _ports(server, queues)
+        ),
     )  # fmt: skip
 
 
@@ -223,16 +222,11 @@ def _count(server: RunningServer, look: ServerLook) -> dict[str, float]:
     counted["scheduled_ns"] = float(sum(sum(map(int, each.split()[:2])) for each in waits if each))
     counted |= count_in_groups(look.files, look.groups)
     status = server.rules.file.status
-    return counted | (_read_numbers(status.counters, look.page) if status else {})
+    return counted | (read_counters(status, look.page.text) if status else {})
 
 
 def _pids(server: RunningServer) -> tuple[int, ...]:
     return tuple(dict.fromkeys((server.first.pid, *server.looked_at)))
-
-
-def _read_numbers(patterns: Mapping[str, str], text: str) -> dict[str, float]:
-    found = {name: re.search(pattern, text, re.MULTILINE) for name, pattern in patterns.items()}
-    return {name: float(each[1]) for name, each in found.items() if each is not None}
 
 
 def _find_processes(facts: ServerFacts, host: Host, server: RunningServer, look: ServerLook) -> None:
@@ -303,35 +297,13 @@ def _find_connections(facts: ServerFacts, host: Host, server: RunningServer, loo
             facts.values.update(connections=int(counted[0]), idle_connections=int(counted[1]))
 
 
-def _ask_status(host: Host, server: RunningServer, queues: Iterable[Queue]) -> str:
-    """Return the status page that the configuration names; empty where there is none, or no answer."""
-    status = server.rules.file.status
-    configured = status and re.search(status.configured, server.text, re.MULTILINE | re.DOTALL)
-    if status is None or not configured:
-        return ""
-    numbers = {**status.counters, **status.gauges}
-    path = configured[1].lstrip("/") + (status.query or "")
-    for port in _ports(server, queues)[:MOST_PORTS]:
-        argv = ("curl", "-sS", "--max-time", "1", f"http://127.0.0.1:{port}/{path}")
-        with suppress(TargetError):
-            page = host.run(argv, timeout_s=2).stdout[:LARGEST_PAGE].decode(errors="replace")
-            if _read_numbers(numbers, page):
-                return page
-    return ""
-
-
-def _count_matches(patterns: Mapping[str, str], text: str) -> dict[str, float]:
-    return {name: float(len(re.findall(pattern, text))) for name, pattern in patterns.items()} if text else {}
-
-
 def _find_configured(facts: ServerFacts, server: RunningServer, look: ServerLook) -> None:
     """Find what the configuration and the status page say."""
     file, text = server.rules.file, server.text
     if file.status:
-        gauges = _read_numbers(file.status.gauges, look.page)
-        facts.values.update(gauges | _count_matches(file.status.counts, look.page))
-        if not look.page and re.search(file.status.configured, text, re.MULTILINE | re.DOTALL):
-            facts.unread.append("its status page: it did not answer within 1 s")
+        facts.values.update(read_gauges(file.status, look.page.text))
+    if look.page.trouble:
+        facts.unread.append(f"its status page {look.page.trouble}")
     for name, pattern in file.values.items():
         if text:
             found = re.search(pattern, text, re.MULTILINE)

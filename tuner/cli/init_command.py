@@ -97,6 +97,9 @@ def init(  # noqa: PLR0913, PLR0917 - the command's options
         Path | None,
         typer.Option(metavar="DIR", help="Folder of earlier studies to take hints from; see `tuner corpus`."),
     ] = None,
+    host: Annotated[
+        str, typer.Option(help="Host whose installed service to tune: local or ssh://user@host.")
+    ] = "local",
     from_advice: Annotated[
         bool,
         typer.Option(
@@ -116,7 +119,7 @@ def init(  # noqa: PLR0913, PLR0917 - the command's options
     server = server or named
     if from_advice and study is not None:
         raise UsageError(f"--from-advice: {study} names its own settings. Leave one of them out.")
-    own = (server, url, content, backend, corpus, logs or None)
+    own = (server, url, content, backend, corpus, logs or None, None if host == "local" else host)
     if study is not None and any(each is not None for each in own):
         raise UsageError(
             f"--study: {study} names its own servers and pages. Leave {server or 'the other options'} out."
@@ -127,20 +130,20 @@ def init(  # noqa: PLR0913, PLR0917 - the command's options
         path = copy_study(study, output or Path(f"{study}.yaml"))
     else:
         if server is None:
-            found = _look_around()
+            found = _look_around(host)
             server = _choose(found, as_json=as_json)
         path = output or Path(f"{server}.yaml")
-        installed = server if managed else None
+        installed = server if managed and host == "local" else None
         logged = _read_logs(
             path, logs, log_format, installed, takes_unsafe=unsafe_methods, stands_in=stand_in
         )
         path = write_study(
             server, path, url=url, content=content, backend=backend, managed=managed or from_advice,
-            logged=logged,
+            logged=logged, target=host,
         )  # fmt: skip
         _write_stand_ins(path, logged)
     if from_advice:
-        _look_first(path, server or "")
+        _look_first(path, server or "", host)
     advice = None if corpus is None else _advise(path, corpus)
     _tell(path, found, advice, logged, as_json=as_json)
 
@@ -194,15 +197,14 @@ def _write_stand_ins(path: Path, logged: "LoggedLoad | None") -> None:
         raise
 
 
-def _look_first(path: Path, server: str) -> None:
+def _look_first(path: Path, server: str, host: str) -> None:
     """Add what advice proposes to a new study file; where that fails, the file is not left behind."""
     from tuner.commands.advise import advise
     from tuner.commands.advised_study import propose_advised
-    from tuner.hosts.load_places import LOCAL
     from tuner.plugins import make_host
 
     try:
-        hinted = propose_advised(path, advise(make_host(LOCAL), [server]))
+        hinted = propose_advised(path, advise(make_host(host), [server]))
     except BaseException:
         path.unlink(missing_ok=True)
         raise
@@ -221,13 +223,12 @@ def _advise(path: Path, corpus: Path) -> "Advice":
         raise
 
 
-def _look_around() -> "tuple[Candidate, ...]":
-    """Find the servers of this machine. Raises TargetError where there is none."""
+def _look_around(host: str) -> "tuple[Candidate, ...]":
+    """Find the servers of a host. Raises TargetError where there is none."""
     from tuner import plugins
     from tuner.commands.candidates import find_candidates, packages_to_tune
-    from tuner.hosts.load_places import LOCAL
 
-    found = find_candidates(plugins.make_host(LOCAL))
+    found = find_candidates(plugins.make_host(host))
     if not found:
         first, *others = packages_to_tune()
         raise TargetError(

@@ -1,16 +1,16 @@
 """Looks at a host and its running servers, and names the limits that they meet."""
 
 import time
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path, PurePosixPath
 
 from tuner import plugins
-from tuner.advice.findings import Advice, SeenServer, judge, rank
+from tuner.advice.findings import Advice, Finding, SeenServer, judge, rank
 from tuner.advice.host_look import count_ports, find_host_facts, look_at_host
 from tuner.advice.log_lines import TAIL_BYTES, LogLine, read_clock, read_lines
 from tuner.advice.rule_file import RuleFile
-from tuner.advice.rules import Rules, read_file, read_rules, rule_files
+from tuner.advice.rules import FOLDER, Rules, read_file, read_rules, rule_files
 from tuner.advice.server_look import (
     RunningServer,
     find_first,
@@ -20,10 +20,13 @@ from tuner.advice.server_look import (
     look_at_server,
     read_named_files,
 )
-from tuner.errors import TargetError
-from tuner.hosts.machine import read_machine
+from tuner.commands.worth_trying import Tunable, find_worth_trying
+from tuner.corpus.corpus_study import CorpusStudy
+from tuner.corpus.files import read_corpus
+from tuner.errors import TargetError, UsageError
+from tuner.hosts.machine import Machine, read_machine
 from tuner.hosts.sudoers import RootCommandRecorder
-from tuner.ports import Command, Facts, Host, Installation, InstalledServer, Scalar
+from tuner.ports import Command, Facts, Host, Installation, InstalledServer
 from tuner.space.parameters import identifier
 from tuner.space.problems import problem, suggest
 
@@ -37,24 +40,29 @@ _KERNEL_LOG = Command(
 _JOURNAL = ("journalctl", "--quiet", "--no-pager", "--lines=2000", "--output=short-iso", "--unit")
 
 
-def advise(host: Host, names: Collection[str] = ()) -> Advice:
+def advise(host: Host, names: Collection[str] = (), *, corpus: Path | None = None) -> Advice:
     """Look at a host, and name the limits of its servers. Nothing is loaded, changed, or asked as root.
 
     Args:
         host: where they run.
         names: servers; every known one that runs when there are none.
+        corpus: folder of earlier studies, which say what is worth trying; None without.
 
     Raises:
-        UsageError: a name is unknown.
+        UsageError: a name is unknown, or the corpus holds a file that is none of a corpus.
         TargetError: the host cannot be read, or a server that is named does not run.
     """
     files = _choose_files(names)
     unread: list[str] = []
+    studies = () if corpus is None else read_corpus(corpus)
     host = RootCommandRecorder(host)  # which lets nothing run as root
     machine, before = read_machine(host), look_at_host(host)
-    kernel_rules, kernel = _find_kernel(host, files, unread)
+    kernel_rules, kernel_found = _find_kernel(host, files, unread)
+    kernel = kernel_found.installation.facts.current
     servers = tuple(_find_running(host, files, names, unread))
     first = [look_at_server(host, each) for each in servers]
+    tunable = [*map(_as_tunable, servers), kernel_found]
+    tries = [each for one in tunable for each in _find_tries(one, machine, studies, unread)]
     time.sleep(max(0.0, LOOK_S - (time.monotonic() - before.at_s)))
     last = [look_at_server(host, each, begun) for each, begun in zip(servers, first, strict=True)]
     after = look_at_host(host)
@@ -88,12 +96,26 @@ def advise(host: Host, names: Collection[str] = ()) -> Advice:
                 kernel=kernel, files=server.installation.files, log=_read_log(host, server, now, unread),
                 kernel_log=kernel_log, now_s=now.timestamp(),
                 started_s=now.timestamp() - float(read.values.get("settled_s", 0)),
+                can_be_tuned=_is_found(server),
             )
         )  # fmt: skip
+    proposed = {each.name for finding in findings for each in finding.proposals}
+    findings += [each for each in tries if each.limit not in proposed]
     return Advice(
         host=host.name, servers=servers, findings=rank(findings), unread=tuple(dict.fromkeys(unread)),
-        look_s=look_s,
+        look_s=look_s, corpus=corpus,
     )  # fmt: skip
+
+
+def list_rules(names: Collection[str] = ()) -> tuple[RuleFile, ...]:
+    """Return the rules for these servers and the kernel, and those that servers share.
+
+    Raises UsageError for a wrong name.
+    """
+    files = _choose_files(names)
+    parts = dict.fromkeys(part for file in files.values() for part in file.parts)
+    shared = (read_file(FOLDER / "parts" / f"{part}.yaml")[1] for part in parts)
+    return (*files.values(), *shared)
 
 
 def _choose_files(names: Collection[str]) -> dict[Path, RuleFile]:
@@ -109,13 +131,35 @@ def _choose_files(names: Collection[str]) -> dict[Path, RuleFile]:
     }
 
 
-def _find_kernel(
-    host: Host, files: Mapping[Path, RuleFile], unread: list[str]
-) -> tuple[Rules, Mapping[str, Scalar]]:
+def _find_kernel(host: Host, files: Mapping[Path, RuleFile], unread: list[str]) -> tuple[Rules, Tunable]:
     """Return the kernel's rules and settings."""
     path, file = next((path, file) for path, file in files.items() if not file.processes)
-    _, installation = _find_installation(host, file, unread)
-    return read_rules(path, version=installation.facts.version), installation.facts.current
+    adapter, installation = _find_installation(host, file, unread)
+    found = Tunable(title=file.advice, adapter=adapter, space=file.spaces[adapter], installation=installation)
+    return read_rules(path, version=installation.facts.version), found
+
+
+def _as_tunable(server: RunningServer) -> Tunable:
+    space = server.rules.file.spaces.get(server.name, "")
+    return Tunable(title=server.name, adapter=server.name, space=space, installation=server.installation)
+
+
+def _is_found(server: RunningServer) -> bool:
+    """Return whether an adapter has found the installed server, so that a study can tune it."""
+    return server.installation.service is not None
+
+
+def _find_tries(
+    tunable: Tunable, machine: Machine, studies: Sequence[CorpusStudy], unread: list[str]
+) -> tuple[Finding, ...]:
+    """Return what is worth trying; nothing of a server whose values are not known."""
+    if not tunable.space or not tunable.installation.facts.current:
+        return ()
+    try:
+        return find_worth_trying(tunable, machine, studies)
+    except UsageError as error:
+        unread.append(f"{tunable.title}: what is worth trying: {error}")
+        return ()
 
 
 def _find_running(

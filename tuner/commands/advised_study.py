@@ -28,7 +28,7 @@ def propose_advised(path: Path, advice: Advice) -> tuple[str, ...]:
     known = {each.name for each in space.parameters if not each.pinned}
     lines = ["  # Found by `tuner advise`, not measured. The search leans on hints, and measures them."]
     hints: dict[str, list[str]] = {}
-    for finding in advice.findings:
+    for finding in (each for each in advice.findings if each.level is not Level.TRY):  # the space has those
         lines += [f"  # {finding.level}: {quote_line(finding.limit)}"]
         lines += [f"  #   {quote_line(each.text)}" for each in finding.evidence]
         for each in finding.proposals:

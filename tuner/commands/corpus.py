@@ -17,7 +17,7 @@ from tuner.corpus.proposals import Alike, HintProposal, find_alike, propose
 from tuner.errors import TargetError, UsageError
 from tuner.ports import Scalar
 from tuner.records import Metric
-from tuner.report.corpus import describe_gain
+from tuner.report.corpus import describe_gain, describe_studies
 from tuner.space import facts_from_json, load_space
 from tuner.study import Study, load_study
 from tuner.study.facts import CONFIRMATION, FINGERPRINT, SPACE_FACTS
@@ -128,7 +128,7 @@ def insert_lines(text: str, lines: Sequence[str]) -> str:
 def _write_hints(advice: Advice) -> list[str]:
     """Return the entry of the list of spaces that holds the hints, each below its evidence."""
     lines = [
-        f"  # What is expected here by {_count(advice.alike)}, from {_in_comment(advice.corpus)}.",
+        f"  # What is expected here by {describe_studies(advice.alike)}, from {_in_comment(advice.corpus)}.",
         "  # The search leans on hints, and what it measures overrules them. Delete what you do not believe.",
         "  - hints:",
     ]
@@ -144,17 +144,13 @@ def _write_hint(proposal: HintProposal) -> list[str]:
     more = f" and {len(known) - MOST_NAMED} more" if len(known) > MOST_NAMED else ""
     spread = f"between hosts it varies by {proposal.gain.spread:.0%}"
     likenesses = f"likeness {known[-1].likeness:.2f} to {known[0].likeness:.2f}"
-    source = f"{_count(known)}: {gain}"
+    source = f"{describe_studies(known)}: {gain}"
     fields = f"value: {write_value(proposal.value)}, odds: {proposal.odds}, source: {json.dumps(source)}"
     return [
         f"      # {gain} by itself; {spread}.",
         f"      # Studies {named}{more}, {likenesses}.",
         f"      {json.dumps(proposal.parameter)}: {{{fields}}}",
     ]
-
-
-def _count(alike: Sequence[Alike]) -> str:
-    return "a study of an alike host" if len(alike) == 1 else f"{len(alike)} studies of alike hosts"
 
 
 def write_value(value: Scalar) -> str:

@@ -12,8 +12,8 @@ from pathlib import Path
 from tuner import plugins
 from tuner.commands.candidates import choose_generator, find_page
 from tuner.commands.logged_load import FOLDER, USUAL_CONNECTIONS, LoggedLoad
-from tuner.commands.virtual_hosts import ProposedLoad, propose_load
-from tuner.deploy.discovery import LOCAL, find_installed, read_page
+from tuner.commands.virtual_hosts import OWN, ProposedLoad, propose_load
+from tuner.deploy.discovery import LOCAL, address_of, find_installed, read_page
 from tuner.deploy.readiness import Manner
 from tuner.errors import TargetError, UsageError
 from tuner.hosts.url import parse_url
@@ -63,7 +63,7 @@ content: {content}
 MANAGED = """\
 # The installed service is changed while a run measures, and is given back as it was; elsewhere:
 # {{host: "ssh://user@web1", mode: managed}}. `tuner check {path} --plan` shows what a run would change.
-target: {{host: local, mode: managed}}
+target: {{host: {target}, mode: managed}}
 
 load:
   generator: {generator}          # {generators}
@@ -124,9 +124,10 @@ class _Behind:
     """None where the server decides."""
 
 
-def write_study(
+def write_study(  # noqa: PLR0913 - what `init` is told
     server: str, path: Path, *, url: str | None = None, content: str | None = None,
     backend: str | None = None, managed: bool = False, logged: LoggedLoad | None = None,
+    target: str = LOCAL,
 ) -> Path:  # fmt: skip
     """Detect the server and write a study file for it.
 
@@ -138,6 +139,7 @@ def write_study(
         backend: the server, or the application, that it passes requests to.
         managed: whether the installed service is tuned where a private instance could be, too.
         logged: the load that access logs show.
+        target: host of the installed service; on another one than this, no private instance is tuned.
 
     Raises:
         UsageError: no such adapter, no space for it, the page or the content is not known, it cannot pass
@@ -147,21 +149,23 @@ def write_study(
     """
     if not path.name:
         raise UsageError(f"{path}: this is a folder. Give the name of a file with -o.")
-    host, adapter = plugins.make_host(LOCAL), plugins.make_server(server)
+    here, adapter, is_here = plugins.make_host(LOCAL), plugins.make_server(server), target == LOCAL
     if skeleton := getattr(adapter, "skeleton", ""):
-        return _write_skeleton(skeleton, server, path, host, given=(url, content, backend, logged))
+        options = (url, content, backend, logged, None if is_here else target)
+        return _write_skeleton(skeleton, server, path, here, given=options)
+    host = here if is_here else plugins.make_host(target)
     facts = adapter.detect(host)
-    kind = TuningKind.INSTALLED if managed else _kind_of(adapter, facts, url)
+    kind = TuningKind.INSTALLED if managed or not is_here else _kind_of(adapter, facts, url)
     for option, given in (("--backend", backend), ("--content", content)):
         if kind is TuningKind.INSTALLED and given is not None:
             raise UsageError(f"{option}: an installed {server} has its own. Leave it out.")
     if logged is not None:
         _refuse_logged(logged, server, kind, content=content, backend=backend)
     if kind is TuningKind.INSTALLED and not adapter.package:  # the kernel's, which any server's page shows
-        url = url or find_page(host)
+        url = url or _see_from_here(find_page(host) or "", target) or None
     load = None
     if kind is TuningKind.INSTALLED:
-        load = _propose_load(host, adapter, url)
+        load = _propose_load(host, adapter, url, target)
     elif url is not None:
         raise UsageError(
             f"--url: {server} is tuned as a private instance, which has its own page. Leave it out, or tune "
@@ -178,7 +182,7 @@ def write_study(
     if logged is not None:
         mix, keepalive = logged.mix, keepalive if logged.keepalive is None else logged.keepalive
     shape = LoadSettings(keepalive=keepalive, requests=mix)
-    generator = behind.generator or choose_generator(host, shape)
+    generator = behind.generator or choose_generator(here, shape)
     version = ".".join(map(str, facts.version))
     text = MODELINE + (INTRO + HEAD + (MANAGED if kind is TuningKind.INSTALLED else PRIVATE) + TAIL).format(
         path=path,
@@ -187,9 +191,10 @@ def write_study(
         server=server,
         servers=", ".join(dict.fromkeys(servers)),
         asked=_ask_for(server, page, content, load, logged),
+        target=LOCAL if is_here else json.dumps(target),
         application=f"backend: {behind.application}\n" if behind.application else "",
         spaces="\n".join(f"  - {space_for(name)}" for name in (server, *behind.tuned)),
-        detected=f" Found here: {server} {version}." if version else "",
+        detected=f" Found {'here' if is_here else f'on {target}'}: {server} {version}." if version else "",
         generator=generator,
         generators=", ".join(plugins.generators_of(plugins.load_generator_speaks(generator))),
         connections=USUAL_CONNECTIONS if logged is None else logged.say_connections(),
@@ -205,8 +210,8 @@ def _write_skeleton(skeleton: str, server: str, path: Path, host: Host, *, given
     """Write the example of a server that its study describes. Raises UsageError for other options."""
     if any(each is not None for each in given):
         raise UsageError(
-            f"--url, --content, --backend, --from: the file of {server} describes its server itself. Leave "
-            "them out."
+            f"--url, --content, --backend, --from, --host: the file of {server} describes its server itself. "
+            "Leave them out."
         )
     generator = choose_generator(host, LoadSettings())
     text = MODELINE + (INTRO + skeleton + TAIL).format(
@@ -362,7 +367,7 @@ def _ask_for(
     return f"content: {content}          # {found.title}; others: `tuner loads`"
 
 
-def _propose_load(host: Host, adapter: Server, url: str | None) -> ProposedLoad:
+def _propose_load(host: Host, adapter: Server, url: str | None, target: str) -> ProposedLoad:
     """Return what to ask an installed server for. Raises what `tuner check` would raise."""
     (found,) = find_installed(host, {adapter.name: plugins.make_installed_server(adapter.name)})
     proposed = propose_load(host, found.installation) if url is None else ProposedLoad(url=url)
@@ -371,10 +376,16 @@ def _propose_load(host: Host, adapter: Server, url: str | None) -> ProposedLoad:
             f"{adapter.name}: it is tuned as the installed service behind a web server, and which page it "
             f"makes is not known. Name one: tuner init {adapter.name} --url http://127.0.0.1/index.php"
         )
+    proposed = proposed if url else replace(proposed, url=_see_from_here(proposed.url, target))
     parse_url(proposed.url, where="--url")
     if not proposed.requests:
         read_page(host, proposed.url, manner=Manner(keepalive=True), servers=(adapter,))
     return proposed
+
+
+def _see_from_here(url: str, target: str) -> str:
+    """Return the URL of a page that a target has found at its own address, as it is loaded from here."""
+    return url.replace(OWN, f"http://{address_of(target)}", 1)
 
 
 def _find_serving(host: Host, tuned: str, asked: Facts) -> tuple[str, Facts]:

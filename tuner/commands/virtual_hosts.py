@@ -9,6 +9,8 @@ from tuner.ports import Host, Installation, RequestKind
 
 MOST_PROPOSED = 10
 MANNER = Manner(keepalive=True)
+OWN = "http://127.0.0.1"
+"""Where a host asks its own server."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +47,7 @@ def propose_load(host: Host, installation: Installation) -> ProposedLoad | None:
     sites = installation.sites[:MOST_PROPOSED]
     port = installation.port
     if port is not None:
-        own = f"http://127.0.0.1{'' if port == 80 else f':{port}'}/"  # noqa: PLR2004 - of HTTP
+        own = f"{OWN}{'' if port == 80 else f':{port}'}/"  # noqa: PLR2004 - of HTTP
         named = [parse_url(site, where="server_name") for site in sites]
         kinds = (
             RequestKind(path="/", headers={"Host": each.host})

@@ -125,9 +125,13 @@ def choose_url(settings: Study, servers: tuple[DiscoveredServer, ...]) -> str:
             f"{settings.path}: load.path: none of {names} is known to answer HTTP itself, so {path!r} is not "
             "enough. Write the whole URL, as http://web1:8080/index.html."
         )
-    address = "127.0.0.1" if settings.target.host == LOCAL else urlsplit(settings.target.host).hostname
-    shown = f"[{address}]" if address and ":" in address else address
-    return f"http://{shown}:{port}{path}"
+    return f"http://{address_of(settings.target.host)}:{port}{path}"
+
+
+def address_of(target: str) -> str:
+    """Return the address of a target as it stands in the URL of a load."""
+    address = "127.0.0.1" if target == LOCAL else urlsplit(target).hostname or ""
+    return f"[{address}]" if ":" in address else address
 
 
 def aim_servers(

@@ -1,16 +1,19 @@
-"""Advice for people and scripts: on a screen, as Markdown, as JSON."""
+"""Advice for people and scripts: on a screen, as Markdown, as JSON, as a page; and the rules behind it."""
 
 import re
-from collections.abc import Callable, Iterator
+import shlex
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from tuner.advice.findings import Advice, Finding, Level, Proposal
-from tuner.advice.rules import show
-from tuner.report.wording import make_printable
+from tuner.advice.rule_file import EvidenceEntry, RuleEntry, RuleFile
+from tuner.advice.rules import KERNEL, show
+from tuner.report.wording import capitalize, make_printable
 
 HEADINGS = {
     Level.NOW: "Limits that bite now",
     Level.NEXT: "Limits that are near, or did bite before",
+    Level.TRY: "Settings worth trying, by hints and earlier studies",
 }
 NOT_MEASURED = "not measured"
 _MARKS = re.compile(r"([\\`*_{}\[\]()<>#+!|~&$-])")
@@ -20,11 +23,10 @@ _MARKS = re.compile(r"([\\`*_{}\[\]()<>#+!|~&$-])")
 def advice_text(advice: Advice) -> str:
     """Return advice for a terminal."""
     lines = [_summarize(advice)]
-    for level, heading in HEADINGS.items():
-        found = [each for each in advice.findings if each.level is level]
-        lines += ["", heading] if found else []
-        for each in found:
-            lines += ["", *_write_finding(each, number=advice.findings.index(each) + 1)]
+    for heading, found in _group(advice):
+        lines += ["", heading]
+        for number, each in found:
+            lines += ["", *_write_finding(each, advice, number=number)]
     lines += _write_unread(advice, "  ")
     return "\n".join(lines)
 
@@ -32,11 +34,10 @@ def advice_text(advice: Advice) -> str:
 def advice_markdown(advice: Advice) -> str:
     """Return advice as Markdown, in which nothing that was read is taken for markup."""
     lines = ["# Advice", "", _escape(_summarize(advice))]
-    for level, heading in HEADINGS.items():
-        found = [each for each in advice.findings if each.level is level]
-        lines += ["", f"## {heading}"] if found else []
-        for each in found:
-            first, *rest = _write_finding(each, number=0)
+    for heading, found in _group(advice):
+        lines += ["", f"## {heading}"]
+        for _, each in found:
+            first, *rest = _write_finding(each, advice, number=0)
             lines += ["", f"### {_escape(first.strip())}", ""]
             lines += [f"- {_escape(' '.join(line.split()))}" for line in rest]
     lines += _write_unread(advice, "- ", _escape)
@@ -54,12 +55,42 @@ def advice_json(advice: Advice) -> dict[str, Any]:
             }
             for each in advice.servers
         ],
-        "findings": [_as_json(each) for each in advice.findings],
+        "findings": [_as_json(each, advice) for each in advice.findings],
         "unread": list(advice.unread),
     }  # fmt: skip
 
 
-def _as_json(finding: Finding) -> dict[str, Any]:
+def advice_page(advice: Advice) -> str:
+    """Render one page, the same bytes for the same advice."""
+    from tuner.report.markup import render_page
+
+    groups = [
+        (heading, [(number, each, measure_command(each, advice)) for number, each in found])
+        for heading, found in _group(advice)
+    ]
+    return render_page(
+        "advice_page.html.j2",
+        advice=advice, verdict=capitalize(say_verdict(advice)), looked=_say_look(advice), groups=groups,
+        show=show, figures={},
+    )  # fmt: skip
+
+
+def measure_command(finding: Finding, advice: Advice) -> str:
+    """Return the command that measures what a finding proposes; empty where no study can.
+
+    What is worth trying is hinted by the search space of a new study, or by the same corpus.
+    """
+    is_kernel, is_try = finding.server == "kernel", finding.level is Level.TRY
+    if not any(each.can_be_tuned for each in finding.proposals) or (is_kernel and not is_try):
+        return ""
+    server = KERNEL if is_kernel else finding.server
+    options = ["--managed" if is_try else "--from-advice"]
+    options += ["--host", advice.host] if "://" in advice.host else []
+    options += ["--corpus", str(advice.corpus)] if is_try and advice.corpus else []
+    return f"{shlex.join(['tuner', 'init', server, *options])} && tuner run {server}.yaml --preset quick"
+
+
+def _as_json(finding: Finding, advice: Advice) -> dict[str, Any]:
     return {
         "server": finding.server, "rule": finding.rule, "level": finding.level.value, "limit": finding.limit,
         "harm": finding.harm, "caused_by_another": finding.is_caused,
@@ -72,37 +103,43 @@ def _as_json(finding: Finding) -> dict[str, Any]:
             for each in finding.proposals
         ],
         "cost": finding.cost, "source": finding.source, "measured": False,
-        "measure": measure_command(finding),
+        "measure": measure_command(finding, advice),
     }  # fmt: skip
 
 
-def measure_command(finding: Finding) -> str:
-    """Return the command that measures what a finding proposes; empty where no study can."""
-    tunable = any(each.can_be_tuned for each in finding.proposals)
-    if not tunable or finding.server == "kernel":
-        return ""
-    return f"tuner init {finding.server} --from-advice && tuner run {finding.server}.yaml --preset quick"
+def _group(advice: Advice) -> Iterator[tuple[str, list[tuple[int, Finding]]]]:
+    """Yield the heading of each level that has findings, with its findings and their numbers."""
+    numbered = list(enumerate(advice.findings, start=1))
+    for level, heading in HEADINGS.items():
+        if found := [(number, each) for number, each in numbered if each.level is level]:
+            yield heading, found
+
+
+def say_verdict(advice: Advice) -> str:
+    """Return how many limits bite, how many are near, and how many settings are worth trying."""
+    now, near, tries = (sum(each.level is level for each in advice.findings) for level in HEADINGS)
+    said = [f"{now or 'no'} limit{'s bite' if now > 1 else ' bites'} now"]
+    said += [f"{near} {'is' if near == 1 else 'are'} near"] if near else []
+    said += [f"{tries} setting{' is' if tries == 1 else 's are'} worth trying"] if tries else []
+    return ", ".join(said)
+
+
+def _say_look(advice: Advice) -> str:
+    servers = ", ".join(_title(each.name, each.installation.facts.version) for each in advice.servers)
+    looked = f"Looked for {advice.look_s:.1f} s at {servers or 'the kernel; no known server runs'}"
+    return f"{looked}. No load was sent, nothing was changed."
 
 
 def _summarize(advice: Advice) -> str:
     """Return in a sentence what was found, and where."""
-    counts = [sum(each.level is level for each in advice.findings) for level in (Level.NOW, Level.NEXT)]
-    bites = (
-        f"{counts[0]} limit{' bites' if counts[0] == 1 else 's bite'} now"
-        if counts[0]
-        else "no limit bites now"
-    )
-    near = f", {counts[1]} {'is' if counts[1] == 1 else 'are'} near" if counts[1] else ""
-    servers = ", ".join(_title(each.name, each.installation.facts.version) for each in advice.servers)
-    looked = f"Looked for {advice.look_s:.1f} s at {servers or 'the kernel; no known server runs'}"
-    return make_printable(f"{advice.host}: {bites}{near}. {looked}. No load was sent, nothing was changed.")
+    return make_printable(f"{advice.host}: {say_verdict(advice)}. {_say_look(advice)}")
 
 
 def _title(name: str, version: tuple[int, ...]) -> str:
     return f"{name} {'.'.join(map(str, version))}".strip()
 
 
-def _write_finding(finding: Finding, *, number: int) -> Iterator[str]:
+def _write_finding(finding: Finding, advice: Advice, *, number: int) -> Iterator[str]:
     mark = f"{number}. " if number else ""
     yield make_printable(f"{mark}{finding.server}: {finding.limit}")
     for seen in finding.evidence:
@@ -111,10 +148,11 @@ def _write_finding(finding: Finding, *, number: int) -> Iterator[str]:
     for each in finding.proposals:
         yield make_printable(f"   set      {_show_proposal(each)}")
         yield make_printable(f"            {each.why}")
-    yield f"   costs    {finding.cost}"
-    command = measure_command(finding)
+    if finding.cost:
+        yield make_printable(f"   costs    {finding.cost}")
+    command = measure_command(finding, advice)
     yield f"   measure  {NOT_MEASURED} yet{f'; run {command}' if command else ''}"
-    yield f"   source   {finding.source}"
+    yield make_printable(f"   source   {finding.source}")
 
 
 def _show_proposal(each: Proposal) -> str:
@@ -130,3 +168,37 @@ def _write_unread(advice: Advice, mark: str, write: Callable[[str], str] = make_
 
 def _escape(text: str) -> str:
     return _MARKS.sub(r"\\\1", make_printable(text))
+
+
+def rules_text(files: Iterable[RuleFile]) -> str:
+    """Return all rules for a terminal: name, limit, conditions in words, source."""
+    lines: list[str] = []
+    for file in files:
+        for name, rule in file.rules.items():
+            lines += ["", f"{file.advice}.{name}", f"   limit    {rule.limit}"]
+            lines += [f"   now      {condition}" for condition in map(_say_condition, rule.now)]
+            lines += [f"   next     {condition}" for condition in map(_say_condition, rule.next)]
+            lines += [f"   source   {rule.source}"]
+    return "\n".join(lines[1:])
+
+
+def rules_json(files: Iterable[RuleFile]) -> list[dict[str, Any]]:
+    """Return all rules as plain data; keys are stable."""
+    return [_rule_as_json(file, name, rule) for file in files for name, rule in file.rules.items()]
+
+
+def _rule_as_json(file: RuleFile, name: str, rule: RuleEntry) -> dict[str, Any]:
+    return {
+        "rule": f"{file.advice}.{name}", "server": file.title, "limit": rule.limit, "harm": rule.harm,
+        "now": [_say_condition(each) for each in rule.now],
+        "next": [_say_condition(each) for each in rule.next],
+        "settings": list(rule.settings), "cost": rule.cost, "source": rule.source,
+    }  # fmt: skip
+
+
+def _say_condition(entry: EvidenceEntry) -> str:
+    """Return an observation in words; of a log line without words, its pattern."""
+    if entry.when is not None:
+        return entry.evidence or str(entry.when)
+    log = "error log" if entry.log else "kernel log"
+    return f"{entry.evidence} ({log})" if entry.evidence else f"{log}: {entry.log or entry.kernel_log}"

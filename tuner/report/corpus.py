@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tuner.corpus.corpus_study import CorpusStudy
+from tuner.corpus.proposals import Alike
 
 HEAD = ("study", "finished", "servers", "cores", "MiB", "connections", "tried", "gain")
 FIRST_NUMBER = 3
@@ -56,6 +57,11 @@ def _cells(study: CorpusStudy) -> tuple[str, ...]:
         str(len(study.tried)),
         "none" if shipped is None else describe_gain(shipped.log_gain, shipped.low, shipped.high),
     )
+
+
+def describe_studies(alike: Sequence[Alike]) -> str:
+    """Return how many studies of alike hosts there are."""
+    return "a study of an alike host" if len(alike) == 1 else f"{len(alike)} studies of alike hosts"
 
 
 def describe_gain(log_gain: float, low: float, high: float) -> str:

@@ -1,0 +1,124 @@
+"""Advice as text, JSON, Markdown and a page: the worst first, with the command that measures it."""
+
+import re
+from dataclasses import replace
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from tests.unit.advice.samples import BITES, NEAR, PROPOSAL, TRY, make_advice, make_hostile
+from tuner.advice.findings import Finding
+from tuner.advice.rules import read_file, rule_files
+from tuner.report.advice import (
+    advice_json,
+    advice_markdown,
+    advice_page,
+    advice_text,
+    measure_command,
+    rules_json,
+    rules_text,
+    say_verdict,
+)
+
+OVER_SSH = "ssh://root@web1"
+
+
+class Elements(HTMLParser):
+    """The elements of a page, and its text."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.text = ""
+        self.feed(page)
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append(tag)
+        assert not [name for name, _ in attrs if name.startswith("on")]
+
+    def handle_data(self, data):
+        self.text += data
+
+
+@pytest.mark.parametrize(
+    ("findings", "said"),
+    [
+        ((BITES, NEAR, TRY), "1 limit bites now, 1 is near, 1 setting is worth trying"),
+        ((BITES, BITES), "2 limits bite now"),
+        ((NEAR, NEAR, TRY, TRY), "no limit bites now, 2 are near, 2 settings are worth trying"),
+    ],
+)
+def test_the_verdict_counts_what_was_found(findings: tuple[Finding, ...], said: str):
+    assert say_verdict(make_advice(*findings)) == said
+
+
+def test_what_is_worth_trying_comes_last_and_bites_nobody():
+    told = make_advice(NEAR, TRY)
+    text = advice_text(told)
+
+    assert not told.bites
+    assert advice_json(told)["bites"] is False
+    assert text.index("near, or did bite before") < text.index("worth trying, by hints")
+    assert "open_file_cache off → 1,000" in text
+    assert "costs" not in text[text.index("worth trying, by hints") :]
+    assert "not measured yet; run tuner init nginx --managed && tuner run nginx.yaml --preset quick" in text
+
+
+@pytest.mark.parametrize(
+    ("finding", "host", "corpus", "command"),
+    [
+        (BITES, "local", None, "tuner init nginx --from-advice"),
+        (BITES, OVER_SSH, None, f"tuner init nginx --from-advice --host {OVER_SSH}"),
+        (TRY, "local", "my corpus", "tuner init nginx --managed --corpus 'my corpus'"),
+        (replace(TRY, server="kernel"), OVER_SSH, None, f"tuner init sysctl --managed --host {OVER_SSH}"),
+    ],
+)
+def test_each_finding_has_the_command_that_measures_it(finding, host, corpus, command):
+    told = replace(make_advice(finding, host=host), corpus=corpus and Path(corpus))
+
+    assert measure_command(finding, told).startswith(f"{command} && tuner run ")
+
+
+def test_a_server_that_no_study_can_change_has_no_command():
+    fixed = replace(BITES, server="haproxy", proposals=(replace(PROPOSAL, can_be_tuned=False),))
+
+    assert measure_command(fixed, make_advice(fixed)) == ""
+    assert "<pre" not in advice_page(make_advice(fixed))
+
+
+def test_the_page_has_the_verdict_first_and_every_part_of_a_finding():
+    shown = Elements(advice_page(make_advice()))
+    parts = [
+        "Advice for local", "1 limit bites now", "1. nginx: Connections of a worker",
+        "84 lines in the last hour", "20 → 4,096 (/etc/nginx/nginx.conf:8)",
+        "Each worker holds more connections", "tuner init nginx --from-advice",
+        "2. nginx: Open files per worker", "3. nginx: open_file_cache", "Not read",
+    ]  # fmt: skip
+    body = shown.text[shown.text.rindex("Advice for local") :]
+    places = [body.index(part) for part in parts]
+
+    assert places == sorted(places)
+    assert "plotly" not in advice_page(make_advice())
+
+
+def test_hostile_text_stays_text_in_every_form():
+    told = make_hostile()
+    honest, hostile = Elements(advice_page(make_advice(BITES))), Elements(advice_page(told))
+
+    assert "img" not in hostile.tags
+    assert hostile.tags.count("script") == honest.tags.count("script")
+    assert "window.hacked = 1" in hostile.text
+    for form in (advice_page(told), advice_text(told), advice_markdown(told)):
+        assert not re.search("[\x00-\x09\x0b-\x1f\x7f]", form)
+
+
+def test_every_rule_is_listed_with_condition_and_source():
+    files = [read_file(path)[1] for path in rule_files()]
+    rows = rules_json(files)
+    text = rules_text(files)
+
+    assert len(rows) == sum(len(file.rules) for file in files) > 45
+    assert all((each["now"] or each["next"]) and each["source"] for each in rows)
+    assert [each["rule"] for each in rows if f"\n{each['rule']}\n" not in f"\n{text}"] == []
+    assert "A worker had no free connection and closed new ones (error log)" in text
