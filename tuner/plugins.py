@@ -75,7 +75,7 @@ def make_host(name: str) -> Host:
         return cast("Host", make(name) if is_url else make())
     except TypeError as error:
         raise UsageError(
-            f"host: {name!r} does not fit: {error}. Write local, or ssh://user@host:port."
+            f"host: {name!r} is no usable host: {error}. Write local, or ssh://user@host:port."
         ) from error
 
 
@@ -96,7 +96,7 @@ def denied_settings(server: str) -> tuple[str, ...]:
         return adapter.denied
     except AttributeError as error:
         raise UsageError(
-            f"server {server!r}: its adapter does not state which settings no search space may tune. "
+            f"server {server!r}: its adapter does not say which settings no search space may tune. "
             'Give the class `denied = ("user", …)`, or `denied = ()` when it has none.'
         ) from error
 
@@ -107,8 +107,9 @@ def make_private_server(name: str, **options: object) -> PrivateServer:
     if isinstance(server, PrivateServer):
         return server
     raise UsageError(
-        f"servers: {name} is known as an installed service only, and no private instance can be put under "
-        "load. Tune the installed service: write `mode: managed` under `target:`."
+        f"servers: {name} is tuned as an installed service only; tuner cannot start a private instance of "
+        "it. "
+        "Tune the installed service: write `mode: managed` under `target:`."
     )
 
 
@@ -117,7 +118,7 @@ def make_installed_server(name: str) -> InstalledServer:
     server = make_server(name)
     if isinstance(server, InstalledServer):
         return server
-    raise UsageError(f"servers: {name} is known as a private instance only. Write `mode: sandbox`.")
+    raise UsageError(f"servers: {name} is tuned as a private instance only. Write `mode: sandbox`.")
 
 
 def make_logging_servers() -> tuple[LoggingServer, ...]:
@@ -212,7 +213,8 @@ def _points(kind: AdapterKind) -> tuple[EntryPoint, ...]:
         distribution(DISTRIBUTION)
     except PackageNotFoundError as error:
         raise UsageError(
-            f"adapters: {DISTRIBUTION} is not installed (its metadata is missing), so no {kind.value} can be "
+            f"adapters: {DISTRIBUTION} is not installed (its metadata is missing), so no {kind.value} "
+            "adapter can be "
             "found. In a checkout run `make setup`, or `pip install -e .`."
         ) from error
     raise UsageError(
@@ -234,7 +236,7 @@ def _find(kind: AdapterKind, name: str) -> EntryPoint:
     near = get_close_matches(name, there, n=1) or _find_by_title(kind, name)
     meant = f" Did you mean {near[0]}?" if near else ""
     is_other = kind is AdapterKind.SERVER and not near
-    own = " For another one write a study of your own: tuner init command." if is_other else ""
+    own = " For a server without an adapter, begin with: tuner init command" if is_other else ""
     raise UsageError(f"{kind.value}: there is no {name!r}.{meant} Use one of: {', '.join(there)}.{own}")
 
 
@@ -262,7 +264,7 @@ def _make(kind: AdapterKind, name: str, options: Mapping[str, object], *, key: s
     except TypeError as error:
         told = ", ".join(options) or "none"
         raise UsageError(
-            f"{key}: {name} does not take the options given ({told}): {error}. {remedy}"
+            f"{key}: {name} does not accept the options given ({told}): {error}. {remedy}"
         ) from error
 
 

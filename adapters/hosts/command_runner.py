@@ -123,16 +123,18 @@ def too_many_files(where: str, needed: int, allowed: str) -> ConfigRejected:
 def refused(where: str, path: object, done: str, error: OSError) -> TargetError:
     """Return the error for a file that cannot be used."""
     is_permission = isinstance(error, PermissionError)
-    advice = "Run as root, or correct its permissions." if is_permission else "Look there."
+    advice = "Run as root, or correct its permissions." if is_permission else "Check this path on the host."
     return TargetError(f"{where}: {path} cannot be {done}: {error.strerror}. {advice}")
 
 
 def rejected(path: object, content: bytes | None, error: OSError) -> ConfigRejected:
     """Return the error for a value that the kernel does not take."""
     value = (content or b"").decode(errors="replace").strip()
-    return ConfigRejected(f"{path}: the kernel refused {value!r}: {error.strerror}. Correct its range.")
+    return ConfigRejected(
+        f"{path}: the kernel refused {value!r}: {error.strerror}. Correct the range of this setting."
+    )
 
 
 def irremovable(where: str, path: object) -> TargetError:
     """Return the error for a file of the kernel that is to be removed."""
-    return TargetError(f"{where}: {path} is the kernel's and cannot be removed. Write a value to it.")
+    return TargetError(f"{where}: {path} is a file of the kernel and cannot be removed. Write a value to it.")

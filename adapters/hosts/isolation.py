@@ -44,13 +44,13 @@ class IsolatedHost(CommandRunner):
             self._write_own(place, state)
         else:
             raise TargetError(
-                f"{self.name}: {place} is not the sandbox's own and would outlive it. Inside, only "
+                f"{self.name}: {place} is not the sandbox's own and would outlive it. In the sandbox, only "
                 f"{DIRECTORY} and {SETTINGS.rstrip('/')} can be written."
             )
 
     def sandbox(self, *, share: PurePosixPath | None = None) -> AbstractContextManager[Sandbox]:
         raise TargetError(
-            f"{self.name}: a sandbox cannot hold another (share: {share}). Open it on the host."
+            f"{self.name}: a sandbox cannot contain another (share: {share}). Open it on the host."
         )
 
     @abstractmethod

@@ -59,7 +59,8 @@ class ResultReader:
                 raise ValueError(f"nothing matches {pattern.pattern!r}")
             if match.end() == len(text):
                 raise ValueError(
-                    f"{pattern.pattern!r} matches the very end, which may be cut short; print a newline"
+                    f"{pattern.pattern!r} matches the very end of the output, which may be cut short; let "
+                    "the program print a newline"
                 )
             groups = match.groupdict()
             values |= {name: _number(group, name) for name, group in groups.items() if group is not None}
@@ -76,7 +77,7 @@ def _at(document: object, pointer: str) -> object:
         elif isinstance(here, list) and key.isascii() and key.isdigit() and int(key) < len(here):
             here = here[int(key)]
         else:
-            raise ValueError(f"there is nothing at {pointer}")
+            raise ValueError(f"there is nothing at {pointer} in the JSON")
     return here
 
 

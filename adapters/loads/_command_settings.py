@@ -21,12 +21,12 @@ def _wrong(key: str, what: str) -> UsageError:
 def reader_of(result: Mapping[str, object] | None) -> ResultReader:
     """Check the `result` section of a study's load. Raises UsageError for what cannot be used."""
     if not result:
-        raise _wrong("", f"it is missing, so nothing would be counted. {_EXAMPLE}")
+        raise _wrong("", f"it is missing, so no response would be counted. {_EXAMPLE}")
     for key in result:
         if key not in _KEYS:
-            raise _wrong(f".{key}", f"this key is not known. There are {', '.join(_KEYS)}.")
+            raise _wrong(f".{key}", f"this key is not known. Known keys: {', '.join(_KEYS)}.")
     if ("json" in result) == ("regex" in result):
-        raise _wrong("", f"exactly one of json and regex says how the output is read. {_EXAMPLE}")
+        raise _wrong("", f"exactly one of json and regex must say how the output is read. {_EXAMPLE}")
     pointers, patterns = _pointers(result.get("json")), _patterns(result.get("regex"))
     names = [*pointers, *(name for pattern in patterns for name in pattern.groupindex)]
     _check_names(names)
@@ -82,11 +82,11 @@ def _check_names(names: list[str]) -> None:
         raise _wrong(
             "",
             "it does not say how many responses were correct. "
-            "Give `correct`, or `requests` together with all the `failures_…` that they hold.",
+            "Give `correct`, or `requests` together with every `failures_…` count that they include.",
         )
     connect = [name for name in names if name in _CONNECT]
     if connect and len(connect) < len(_CONNECT):
-        raise _wrong("", f"{connect[0]!r} is not enough. Give {', '.join(_CONNECT)}.")
+        raise _wrong("", f"{connect[0]!r} is not enough. Give all of {', '.join(_CONNECT)}.")
 
 
 def _scale(section: object, names: list[str]) -> dict[str, float]:
@@ -96,7 +96,7 @@ def _scale(section: object, names: list[str]) -> dict[str, float]:
         raise _wrong(".scale", f"{section!r} is not a mapping. Write `name: factor` lines.")
     for name, factor in section.items():
         if name not in names or name in COUNTS:
-            raise _wrong(f".scale.{name}", "no measured time of this name is read. Leave it out.")
+            raise _wrong(f".scale.{name}", "no measured quantity has this name. Leave it out.")
         if NUMBER.fullmatch(str(factor)) is None or not 0 < float(str(factor)) < math.inf:
             raise _wrong(f".scale.{name}", f"{factor!r} is no factor. Write a positive number.")
     return {str(name): float(str(factor)) for name, factor in section.items()}

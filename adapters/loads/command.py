@@ -86,10 +86,10 @@ def _checked(command: Sequence[str]) -> Argv:
     for name in used:
         if name not in _PLACEHOLDERS:
             known = ", ".join(f"{{{each}}}" for each in _PLACEHOLDERS)
-            raise UsageError(f"load.command: {{{name}}} is not known. There are {known}.")
+            raise UsageError(f"load.command: {{{name}}} is no known placeholder. Known are {known}.")
     for name in _NEEDED:
         if name not in used:
             raise UsageError(
-                f"load.command: {{{name}}} is missing, so the study could not direct the load. Write it."
+                f"load.command: {{{name}}} is missing, so tuner could not set it. Add it to the command."
             )
     return argv

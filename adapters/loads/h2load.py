@@ -96,10 +96,10 @@ def refuse_unlike(workload: Workload) -> None:
         if each.method != "GET" or dict(each.headers) != headers[0]:
             said = f"{each.method} {each.path} has another method or other headers than the rest of the mix"
         elif not 200 <= each.status < 300 or each.body.check not in BY_LENGTH:  # noqa: PLR2004 - 2xx
-            said = f"it counts every 2xx as right, and {each.path} is to have something else"
+            said = f"it counts every 2xx as correct, and {each.path} expects something else"
         else:
             continue
-        raise UsageError(f"load generator h2load: {said}. Use wrk over HTTP/1.1, or leave it out.")
+        raise UsageError(f"load generator h2load: {said}. Use wrk over HTTP/1.1, or leave this request out.")
 
 
 def write_addresses(workload: Workload) -> bytes:
@@ -169,8 +169,9 @@ class H2load:
         refuse_unlike(workload)
         if not workload.keepalive:
             raise UsageError(
-                "load generator h2load: it never ends with `keepalive: false`, as a connection that is being "
-                "opened when the window ends goes on for ever. Use wrk or ab."
+                "load generator h2load: it never ends with `keepalive: false`, because a connection that is "
+                "being "
+                "opened at the end of the window is never given up. Use wrk or ab."
             )
         argv = (
             "h2load",
@@ -266,8 +267,8 @@ def _result(summary: _Summary, log: Log, connect_time: ConnectTime | None, workl
         connect_time=connect_time if summary.started else None,
         aborted=(
             f"the server closed {closed} of {workload.connections} HTTP/2 connections, and h2load opens no "
-            "new ones. Raise how many requests the baseline answers on one connection (nginx: "
-            "keepalive_requests), or take another generator"
+            "new ones. Let the baseline answer more requests on one connection (nginx: "
+            "keepalive_requests), or use another generator"
             if closed
             else None
         ),
@@ -298,7 +299,7 @@ def _result_of_requests(
         bytes=0 if summary is None else summary.received_bytes,
         latency=None if failures.length else latency_of_samples(log.correct_us),
         connect_time=connect_time if len(log) else None,
-        aborted="the time was up; lengths were not checked" if summary is None else None,
+        aborted="the time limit was reached; body lengths were not checked" if summary is None else None,
     )
 
 
@@ -317,7 +318,7 @@ def _without_summary(log: Log, workload: Workload) -> LoadResult:
         correct=correct,
         failures=replace(failures, other=lost_connections(log, workload)),
         latency=latency_of_samples(log.correct_us),
-        aborted="it did not stop by itself and left no summary; lengths were not checked",
+        aborted="it did not stop by itself and left no summary; body lengths were not checked",
     )
 
 

@@ -41,7 +41,7 @@ GRACE_S = 3.0
 
 
 class WebSocket:
-    """WebSocket messages of which every echo is compared."""
+    """The load generator for WebSocket: it sends messages and compares every echo."""
 
     name: ClassVar[str] = "websocket"
     package: ClassVar[str] = ""

@@ -98,7 +98,8 @@ class Sysctl:
         }
         if not current:
             raise TargetError(
-                f"{host.name}: {_ROOT} is read-only here, as in a container. Tune the machine that runs it, "
+                f"{host.name}: {_ROOT} is read-only here, as in a container. Tune the machine that runs the "
+                "container, "
                 "or leave sysctl out of `servers:`."
             )
         version = _parse_version(release.stdout.decode(errors="replace"))
@@ -175,7 +176,7 @@ def _split_name(name: str) -> tuple[str, int | None]:
         )
     if _DENIED.fullmatch(matched["key"]):
         protected = f"sysctl: {matched['key']} protects the machine and is never tuned."
-        raise UsageError(f"{protected} Remove it from the space.")
+        raise UsageError(f"{protected} Remove it from the search space.")
     return matched["key"], int(matched["index"]) if matched["index"] else None
 
 
@@ -184,12 +185,14 @@ def _refuse_nonsense(name: str, value: Scalar, facts: Facts) -> None:
     current = facts.current
     if name not in current:
         reason = facts.withheld.get(name, "it is not there or is read-only on this host")
-        raise ConfigRejected(f"sysctl: {name}: {reason}. Leave it out of the space with `without:`.")
+        raise ConfigRejected(f"sysctl: {name}: {reason}. Leave it out of the search space with `without:`.")
     # The kernel accepts most of it: tcp_fin_timeout -1, somaxconn 0, tcp_rmem "1 1 1" were taken by 6.18.
     if isinstance(value, float) or (isinstance(value, int) and not 0 <= value <= LARGEST):
         raise ConfigRejected(f"sysctl: {name} = {value} is not a whole number from 0. Correct its range.")
     if isinstance(value, str) and not re.fullmatch(r"[\w.\- \t]+", value, re.ASCII):
-        raise ConfigRejected(f"sysctl: {name} = {value[:80]!r} holds what no key takes. Correct its choices.")
+        raise ConfigRejected(
+            f"sysctl: {name} = {value[:80]!r} has characters that no key accepts. Correct its choices."
+        )
     if isinstance(current[name], int) and not re.fullmatch(r"\d+", _show(value), re.ASCII):
         raise ConfigRejected(
             f"sysctl: {name} = {_show(value)[:80]!r} is not one number. Correct its choices."
@@ -199,8 +202,8 @@ def _refuse_nonsense(name: str, value: Scalar, facts: Facts) -> None:
 def _find_withheld(readable: Config) -> dict[str, str]:
     """Return why keys are left alone: no original would bring them back, or they limit nothing."""
     endless = (name for name, value in readable.items() if isinstance(value, int) and value >= _NO_LIMIT)
-    return dict.fromkeys(endless, "it is no limit here, as large as it is") | {
-        name: f"{other} is set instead, and writing this one would set that to 0 for good"
+    return dict.fromkeys(endless, "its value is so large here that it limits nothing") | {
+        name: f"{other} is set instead, and writing this key would set that one to 0 permanently"
         for pair in _EITHER
         for name, other in (pair, pair[::-1])
         if readable.get(name) == 0 and other in readable
@@ -236,7 +239,7 @@ def _complete_vector(key: str, given: Mapping[int, Scalar], current: Mapping[str
     length = sum(name.startswith(f"{key}[") for name in current)
     if max(given) >= length:
         wrong = f"sysctl: {key} has {length} elements on this kernel, not {max(given) + 1}."
-        raise ConfigRejected(f"{wrong} Remove {key}[{max(given)}] from the space.")
+        raise ConfigRejected(f"{wrong} Remove {key}[{max(given)}] from the search space.")
     numbers = [int(given.get(index, current[f"{key}[{index}]"])) for index in range(length)]
     if key in _ORDERED and numbers != sorted(numbers):
         raise ConfigRejected(f"sysctl: {key} = {numbers} is not in rising order. Constrain its elements.")

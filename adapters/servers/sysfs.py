@@ -159,7 +159,7 @@ def _say_why(setting: _Setting, values: _Values, *, is_known: bool) -> str:
     """Return why a setting is left alone."""
     if not values:
         return f"there is no {setting.place} on this host"
-    return "it can only be read here" if is_known else f"no single value says {_say_values(values)}"
+    return "it is read-only here" if is_known else f"its files have no common value: {_say_values(values)}"
 
 
 def _say_values(values: _Values) -> str:
@@ -169,8 +169,10 @@ def _say_values(values: _Values) -> str:
 def _refuse_nonsense(name: str, value: Scalar, there: _Values, facts: Facts) -> None:
     """Raise ConfigRejected for a setting that is not changed here, and for what its files do not take."""
     if name not in facts.current:
-        reason = facts.withheld.get(name, "it is no setting that is changed")
-        raise ConfigRejected(f"sysfs: {name[:80]}: {reason}. Leave it out of the space with `without:`.")
+        reason = facts.withheld.get(name, "it is no setting that tuner changes")
+        raise ConfigRejected(
+            f"sysfs: {name[:80]}: {reason}. Leave it out of the search space with `without:`."
+        )
     words = _SETTINGS[name].words
     if words is None:
         is_number = isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= LARGEST

@@ -60,7 +60,7 @@ def test_a_file_that_is_none_of_a_corpus_leaves_no_study_file_behind(tmp_path):
     refused = tuner.call("init", "nginx", "--corpus", "known")
 
     assert refused.returncode == 2
-    assert "known/evil.json: version 99 of the form is not 1." in refused.stderr
+    assert "known/evil.json: the file has version 99 of the format, and this tuner reads 1." in refused.stderr
     assert not (tmp_path / "nginx.yaml").exists()
 
 

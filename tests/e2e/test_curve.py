@@ -76,11 +76,11 @@ def test_the_page_stands_alone(drawn):
     ("arguments", "said"),
     [
         (("--connections", "many"), "'many' is no number"),
-        (("--connections", "30000"), "cannot be sent. Give 1 to 20,000"),
+        (("--connections", "30000"), "connections are out of range. Give 1 to 20,000"),
         (("default", "default"), "is given twice"),
         (("winner",), "there is no study here yet"),
         (("missing.yaml",), "there is no such file"),
-        (("--minutes", "0.1"), "are too few for"),
+        (("--minutes", "0.1"), "minutes are too few for"),
     ],
 )
 def test_what_cannot_be_measured_is_refused(tmp_path: Path, arguments, said):

@@ -150,7 +150,7 @@ def undo_by_hand(host: TestHost) -> None:
     """Run the script that takes it back, and what it asks for."""
     (undo,) = (host.root / "root/exports").glob("*-undo.sh")
     said = host.run(["sh", f"/root/exports/{undo.name}"]).stdout.decode()
-    (how,) = re.findall(r"(?m)^Stop and start it now: (.*)$", said)
+    (how,) = re.findall(r"(?m)^Stop and start the server now: (.*)$", said)
     host.run(["sh", "-c", how])
     host.wait_until_it_answers(80)
 

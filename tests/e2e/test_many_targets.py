@@ -86,7 +86,7 @@ def test_a_host_that_cannot_be_used_is_named_before_anything_begins(tuner: Comma
     done = tuner.run("run", study)
 
     assert done.returncode == 3
-    assert "1 of 2 hosts cannot be used, and nothing was begun. ssh://root@127.0.0.1:1:" in done.stderr
+    assert "1 of 2 hosts cannot be used, and nothing was started. ssh://root@127.0.0.1:1:" in done.stderr
     assert not study.with_suffix(".study").exists()
 
 

@@ -138,7 +138,7 @@ def test_no_command_follows_a_planted_link(tuner, name, commands):
 
     said, opened = run_traced(tuner, *commands)
 
-    refusal = rf"^tuner: .*{re.escape(place.name)}: this is a link.*\n{USAGE}$"
+    refusal = rf"^tuner: .*{re.escape(place.name)}: this is a symbolic link.*\n{USAGE}$"
     assert len(re.findall(refusal, said, re.MULTILINE)) == len(commands), said
     assert "Traceback" not in said
     assert picture(elsewhere) == before
@@ -148,7 +148,7 @@ def test_no_command_follows_a_planted_link(tuner, name, commands):
 
 @pytest.mark.parametrize("name", ["lock", "log", "study.db"])
 @pytest.mark.parametrize(
-    ("kind", "words"), [("a hard link", "2 names (hard links)"), ("a pipe", "this is no regular file")]
+    ("kind", "words"), [("a hard link", "2 hard links"), ("a pipe", "this is no regular file")]
 )
 def test_no_command_is_caught_by_what_is_no_file_of_its_own(tuner, name, kind, words):
     place = tuner.folder / "study.study" / name
@@ -189,7 +189,7 @@ def test_what_is_written_anew_is_not_written_through_a_link(tuner, arguments):
     precious = tuner.folder.parent / "elsewhere" / "authorized_keys"
     (tuner.folder / "mine").symlink_to(precious)
 
-    assert refused(tuner.call(*arguments, "mine"), USAGE, "mine: this file is there already")
+    assert refused(tuner.call(*arguments, "mine"), USAGE, "mine: this file exists already")
     assert precious.read_text() == PRECIOUS
 
 

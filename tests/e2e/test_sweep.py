@@ -82,10 +82,10 @@ def test_a_sweep_leaves_no_process(swept):
     ("arguments", "said"),
     [
         (("ThreadPerChild",), "ThreadsPerChild"),
-        (("ThreadsPerChild", "--values", "0"), "0 is below its low"),
-        (("MaxRequestWorkers",), "it follows as"),
+        (("ThreadsPerChild", "--values", "0"), "0 is below its minimum"),
+        (("MaxRequestWorkers",), "it is derived as"),
         (("CustomLog",), "`allow:` does not name semantic. Allow it in"),
-        (("ThreadsPerChild", "--minutes", "0.2"), "are too few for"),
+        (("ThreadsPerChild", "--minutes", "0.2"), "minutes are too few for"),
         (("ThreadsPerChild", "--at", "winner"), "there is no"),
         (("ThreadsPerChild", "--values", "8", "--around", "default"), "Leave one out"),
     ],

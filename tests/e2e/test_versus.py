@@ -96,10 +96,10 @@ def test_what_cannot_be_compared_is_refused(tmp_path: Path, arguments, said):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("default", "cached", "default"), "one is named twice"),
+        (("default", "cached", "default"), "a configuration is named twice"),
         (("default", "cached", "cachd"), "Did you mean cached"),
         (("default", "cached", "article-2015", "--pairs", "2"), "Give at least 3"),
-        (("default", "cached", "-o", "page.html"), "two configurations have no page"),
+        (("default", "cached", "-o", "page.html"), "two configurations have no HTML page"),
     ],
 )
 def test_configurations_that_cannot_be_compared_are_refused(tmp_path: Path, arguments, said):

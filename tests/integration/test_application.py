@@ -67,7 +67,10 @@ def test_an_application_that_has_a_port_of_its_own_is_found_there(target):
 
 
 def test_an_application_on_the_port_of_the_server_is_refused(target):
-    with pytest.raises(UsageError, match=r"backend\.port: 8080 is where nginx listens\. Let the application"):
+    with pytest.raises(
+        UsageError,
+        match=r"backend\.port: the server nginx already listens on port 8080\. Let the application",
+    ):
         target(port="8080", fixed="port: 8080, ")
 
 

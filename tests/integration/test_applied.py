@@ -127,7 +127,7 @@ def test_an_apply_that_has_not_come_to_its_end_is_not_confirmed(machine: Private
     lease.arm([DEMO])
     change(lease, machine, CHANGES)
 
-    with pytest.raises(TargetError, match="has not come to its end, so it is not confirmed"):
+    with pytest.raises(TargetError, match="has not finished, so it is not confirmed"):
         confirm(machine, journal)
 
     lease._heartbeat.stop()
@@ -217,9 +217,9 @@ def test_what_was_confirmed_elsewhere_is_not_taken_back_by_a_copy_of_its_origina
     if loss != "rm -r /var/lib/tuner":
         assert restore_host(machine, journal) == ()
     else:
-        with pytest.raises(TargetError, match=r"has lost what it knew of the apply of s \(.*tuner confirm"):
+        with pytest.raises(TargetError, match=r"has lost its record of the apply of s \(.*tuner confirm"):
             restore_host(machine, journal)
-        with pytest.raises(TargetError, match=r"has lost what it knew"):
+        with pytest.raises(TargetError, match=r"has lost its record"):
             Lease(machine, journal=journal, study="another").arm([DEMO])
         assert machine.everything() == applied
         warnings: list[str] = []

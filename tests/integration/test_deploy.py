@@ -75,7 +75,7 @@ def test_a_port_that_is_taken_on_the_host_is_free_in_the_sandbox(plan: SandboxTa
 
 def test_a_backlog_above_somaxconn_is_not_effective(plan: SandboxTarget):
     with (
-        pytest.raises(NotEffective, match=r"page: backlog: 3000 was asked, 100 is active"),
+        pytest.raises(NotEffective, match=r"page: backlog: 3000 was requested, 100 is active"),
         plan.deploy({"backlog": 3000, "net.core.somaxconn": 100}),
     ):
         pass

@@ -98,7 +98,7 @@ def test_whether_all_is_in_place_can_be_asked_without_a_change(tmp_path: Path) -
     assert script.run("apply.sh", ("dash",), "--check").returncode == 0
     refused = script.run("undo.sh", ("dash",), "--chekc")
     assert (refused.returncode, script.contents()) == (1, [b"a 2;\n", b"b 2;\n"])
-    assert "--chekc is no option; there is --check" in refused.stderr
+    assert "--chekc is no option; the only option is --check" in refused.stderr
 
 
 def test_a_file_that_somebody_changed_meanwhile_is_left_and_so_is_all_else(tmp_path: Path) -> None:
@@ -108,7 +108,7 @@ def test_a_file_that_somebody_changed_meanwhile_is_left_and_so_is_all_else(tmp_p
     done = script.run("apply.sh")
 
     assert done.returncode == 1
-    assert "b.conf is not as it was when this was written. Nothing was changed." in done.stderr
+    assert "b.conf has changed since this was written. Nothing was changed." in done.stderr
     assert script.contents() == [b"a 1;\n", b"b 3;\n"]
 
 
@@ -135,7 +135,7 @@ def test_what_the_server_refuses_is_put_back(tmp_path: Path, name: str) -> None:
     done = script.run(name)
 
     assert done.returncode == 1
-    assert "failed; putting everything back" in done.stderr
+    assert "failed; restoring everything" in done.stderr
     assert script.contents() == there
 
 

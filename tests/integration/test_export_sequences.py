@@ -74,7 +74,7 @@ class ExportedScripts(RuleBasedStateMachine):
             assert self.script.contents() == there
         elif code == -signal.SIGKILL:
             pass  # perhaps in the middle of it
-        elif "putting everything back" in self.said and "left running" not in self.said:
+        elif "restoring everything" in self.said and "left running" not in self.said:
             assert self.is_in_force(), "put everything back, and the server has not read it"
         self.look()
 

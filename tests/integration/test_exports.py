@@ -316,7 +316,7 @@ def test_what_follows_from_other_settings_says_so_and_what_is_not_written_is_lef
     patch, _ = write_export(reading, "nginx", tmp_path / "out")
     listed, _ = write_export(reading, "json", tmp_path / "out")
 
-    assert re.search(r"(?m)^# worker_rlimit_nofile 1024 → \d+: follows from the others$", patch.read_text())
+    assert re.search(r"(?m)^# worker_rlimit_nofile 1024 → \d+: derived from the others$", patch.read_text())
     settings = json.loads(listed.read_text())["settings"]["nginx"]
     assert settings.keys() == {*NGINX_WINNER, "worker_rlimit_nofile"}
 
@@ -350,7 +350,7 @@ def test_what_the_installed_files_cannot_be_given_is_named_and_the_rest_is_expor
 
     assert "+num-threads: 3" in patch.read_text()
     assert re.search(
-        r"(?m)^#   access-log = off \(h2o: 'access-log' is no setting that is changed here\)$",
+        r"(?m)^#   access-log = off \(h2o: 'access-log' is no setting that tuner changes here\)$",
         patch.read_text(),
     )
 

@@ -83,7 +83,7 @@ def follow_heads(way: str) -> Callable[[TestHost, Path], str]:
         heads = [path.read_text() for path in sorted(folder.iterdir()) if "-undo." not in path.name]
         lines = (line for head in heads for line in re.findall(rf"(?m)^# {way}: +(.*)$", head))
         said = "".join(host.run(["sh", "-c", f"cd /root && {line}"]).stdout.decode() for line in lines)
-        for line in re.findall(r"(?m)^Stop and start it now: (.*)$", said):
+        for line in re.findall(r"(?m)^Stop and start the server now: (.*)$", said):
             host.run(["sh", "-c", line])
         return said
 
@@ -154,7 +154,7 @@ def test_playbooks_can_be_tried_first_change_nothing_twice_and_leave_what_they_d
     applied = main.read_bytes()
     main.write_bytes(applied + b"# ours, since then\n")
     refused = play(host, undo, fails=True)
-    assert "nginx.conf is not as it was when this was written; nothing was changed" in refused
+    assert "nginx.conf has changed since this was written; nothing was changed" in refused
     assert main.read_bytes() == applied + b"# ours, since then\n"
 
     main.write_bytes(applied)
@@ -175,7 +175,7 @@ def test_what_nginx_refuses_is_put_back_by_the_playbook(host: TestHost, tmp_path
     said = play(host, tmp_path / "tuner-ansible/apply.yml", fails=True)
 
     assert "Let the servers check their files" in said
-    assert "Everything was put back." in said
+    assert "Everything was restored." in said
     assert differing(before, look_at(host)) == {}
 
 
@@ -199,7 +199,7 @@ def test_a_server_that_does_not_start_is_put_back_and_runs_and_no_play_is_green_
     with taken(host, port):
         said = play(host, folder / "apply.yml", fails=True)
     assert "Activate the services" in said
-    assert "Everything was put back." in said
+    assert "Everything was restored." in said
     host.wait_until_it_answers(80)
     assert differing(before, look_at(host)) == {}
 
@@ -246,7 +246,7 @@ def test_exports_are_written_when_the_target_is_gone(host: TestHost, tmp_path: P
         written = write_export(later, form, tmp_path / "later" / form, warn=warned.append)
         assert read_files(written) == known[form]
     assert len(warned) == len(forms) - 1, "json asks no target"
-    assert all("as the target was when the study ended" in each for each in warned)
+    assert all("the target as it was when the study ended" in each for each in warned)
     other = read_winner(setup, setup.space.complete({"worker_connections": 5000}))
     with pytest.raises(TargetError):
         write_export(replace(other, setup=None), "shell", tmp_path / "other")

@@ -71,7 +71,7 @@ def test_an_export_is_in_force_as_its_head_says_and_its_undo_brings_every_byte_b
     assert look_at(host) != before
 
     said = host.run(["sh", f"/root/{undo.name}"]).stdout.decode()
-    (how,) = re.findall(r"(?m)^Stop and start it now: (.*)$", said)
+    (how,) = re.findall(r"(?m)^Stop and start the server now: (.*)$", said)
     host.run(["sh", "-c", how])
     host.wait_until_it_answers(80)
     assert look_at(host) == before

@@ -44,7 +44,9 @@ def test_a_file_that_changed_between_reading_and_arming_ends_the_run(machine: Pr
     write(machine, CONFIGURATION, FOREIGN)
     lease = Lease(machine, journal=journal, study="s")
 
-    with pytest.raises(TargetError, match=r"demo\.conf: somebody else has changed it .*[0-9a-f]{64}, now "):
+    with pytest.raises(
+        TargetError, match=r"demo\.conf: somebody else has changed this file .*[0-9a-f]{64}, and is "
+    ):
         lease.arm([DEMO], files=ORIGINAL)
     lease.restore()
 

@@ -248,7 +248,9 @@ def test_what_a_dead_tuner_left_is_explained_and_not_taken(machine: PrivateHost,
     for directory in ("dead", "elsewhere"):
         with (
             Journal(tmp_path / directory) as later,
-            pytest.raises(TargetError, match=r"not back: .*study a study, since .*Run `tuner restore`"),
+            pytest.raises(
+                TargetError, match=r"A tuner was killed .*study a study, since .*Run `tuner restore`"
+            ),
         ):
             armed(machine, later)
     with Journal(tmp_path / "elsewhere") as elsewhere:
@@ -446,8 +448,8 @@ def test_a_page_of_another_status_is_a_warning_and_one_of_another_length_a_troub
     lease.restore(warnings.append)
 
     assert warnings == [
-        "local: http://127.0.0.1:8080/ answers with 12 bytes, and with 5 before. Look whether it is right.",
-        "local: http://127.0.0.1:8080/missing answers 200, and 404 before.",
+        "local: http://127.0.0.1:8080/ answers with 12 bytes, but with 5 before. Check whether it is right.",
+        "local: http://127.0.0.1:8080/missing answers 200, but 404 before.",
     ]
     assert restore_host(machine, journal) == ()
     server.kill()

@@ -125,10 +125,10 @@ def test_a_page_on_the_target_proves_what_an_address_cannot(bed, web, target, se
     behind = SshHost(other.ssh_url)
     url = parse_url(f"http://{web.address}/")
 
-    assert "serves what was put into" in check_load_target(
+    assert "serves the test file that tuner put into" in check_load_target(
         url, _Seen(behind, target), senders, token_directory=ROOT
     )
-    with pytest.raises(TargetError, match="does not serve the file"):
+    with pytest.raises(TargetError, match="does not serve the test file"):
         check_load_target(url, behind, senders, token_directory=ROOT)
 
     for host in (web, other):

@@ -75,7 +75,7 @@ def test_a_directory_of_a_load_place_is_its_owners_alone_and_gone_in_the_end():
 
 
 def test_load_from_a_sandbox_does_not_arrive_at_the_host_around_it(sandbox):
-    with pytest.raises(TargetError, match=r"127\.0\.0\.1, which is the load host's own"):
+    with pytest.raises(TargetError, match=r"127\.0\.0\.1, which is an address of the load host itself"):
         check_load_target(parse_url(URL), LocalHost(), {"inside": sandbox})
 
 
@@ -93,7 +93,7 @@ def test_a_page_that_the_server_serves_proves_where_it_is(sandbox):
         parse_url(URL), Split(elsewhere, sandbox), {"gen": sandbox}, token_directory=root
     )
 
-    assert f"serves what was put into {root}" in said
+    assert f"serves the test file that tuner put into {root}" in said
     assert sandbox.run(("ls", str(root)), timeout_s=5).stdout == b"page.html\n"
 
 

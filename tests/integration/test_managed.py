@@ -172,7 +172,7 @@ def test_a_setting_that_somebody_else_changes_is_noticed_and_stays(web: TestHost
             web.run(["sh", "-c", "echo 6000 > /proc/sys/net/core/somaxconn"])
             deployment.host.look()
             assert deployment.no_longer_effective() == (
-                "sysctl: net.core.somaxconn: 5000 was asked, 6000 is active",
+                "sysctl: net.core.somaxconn: 5000 was requested, 6000 is active",
             )
 
     with pytest.raises(RestoreFailed, match="somebody else has set it to '6000'"):
@@ -281,7 +281,7 @@ def test_php_that_hands_on_an_environment_nobody_can_read_is_not_restarted(own_b
     pool.write_text(pool.read_text() + "clear_env = no\n")
     host.install_php_fpm()
 
-    with pytest.raises(TargetError, match="may need its environment"):
+    with pytest.raises(TargetError, match="may need environment variables"):
         find(host, tmp_path, "php-fpm")
 
 

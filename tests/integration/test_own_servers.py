@@ -105,7 +105,7 @@ def test_what_is_in_force_is_compared_with_what_was_asked(own):
     other = own('read_back: [echo, \'{"workers": 2, "fast": false}\']')
 
     with (
-        pytest.raises(NotEffective, match="workers: 3 was asked, 2 is active"),
+        pytest.raises(NotEffective, match="workers: 3 was requested, 2 is active"),
         other.deploy(PLAIN),
     ):
         pass
@@ -113,7 +113,7 @@ def test_what_is_in_force_is_compared_with_what_was_asked(own):
 
 def test_a_value_of_which_nothing_is_said_is_not_measured(own):
     with (
-        pytest.raises(NotEffective, match="read_back says nothing of fast"),
+        pytest.raises(NotEffective, match="read_back gives no value of fast"),
         own("read_back: [echo, workers=3]").deploy(PLAIN),
     ):
         pass

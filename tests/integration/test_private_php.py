@@ -68,7 +68,7 @@ def test_a_page_that_fails_with_status_200_is_no_reference(front: str, page):
     shown = "<?php ini_set('display_errors', '1'); echo 'a shop'; no_such_function();"
 
     with (
-        pytest.raises(NotReady, match=r"answered 200, but its program failed: .*no_such_function"),
+        pytest.raises(NotReady, match=r"answered 200, but the program behind it failed: .*no_such_function"),
         target(front, page(shown)).deploy({}),
     ):
         pass

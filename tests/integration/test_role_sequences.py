@@ -153,7 +153,7 @@ class ExportedRole(RuleBasedStateMachine):
             assert self.play(name) == (0, 0), f"a second play changes something\n{self.said}"
         elif "nothing was changed" in self.said:
             assert (self.contents(), self.value()) == there, self.said
-        elif "Everything was put back" in self.said:
+        elif "Everything was restored" in self.said:
             assert (self.contents(), self.value()) == (left, old_value), self.said
             assert self.is_in_force(), (
                 f"said that all was put back, and the service has not read it\n{self.said}"
@@ -281,7 +281,7 @@ def test_files_that_a_play_puts_back_are_in_force_whoever_put_the_others_there(r
 
     host.run("apply", "")
 
-    assert "Everything was put back" in host.said
+    assert "Everything was restored" in host.said
 
 
 def test_no_random_sequence_of_plays_loses_an_edit_or_lies(role: type[ExportedRole]):

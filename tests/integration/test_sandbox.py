@@ -178,7 +178,9 @@ def test_a_sandbox_that_was_killed_says_so(sandbox: Sandbox):
     wait_until(lambda: not runs(sandbox.pid))
     with pytest.raises(TargetError, match="sandbox"):
         sandbox.read(SOMAXCONN)
-    with pytest.raises(TargetError, match=r"the sandbox ended by itself .* Look for what killed it"):
+    with pytest.raises(
+        TargetError, match=r"the sandbox ended by itself .* Look for the cause in the kernel log"
+    ):
         sandbox.run(["true"], timeout_s=5)
 
 
@@ -209,5 +211,5 @@ def test_the_deadline_ends_a_command_with_all_that_descends_from_it(sandbox: San
 
 
 def test_a_sandbox_cannot_hold_another(sandbox: Sandbox):
-    with pytest.raises(TargetError, match="cannot hold another"):
+    with pytest.raises(TargetError, match="cannot contain another"):
         sandbox.sandbox()

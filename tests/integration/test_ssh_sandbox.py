@@ -65,7 +65,7 @@ def test_what_is_the_hosts_cannot_be_written(host: SshHost):
         with pytest.raises(TargetError, match="not the sandbox's own"):
             sandbox.write(PurePosixPath("/etc/hosts"), FileState(content=b""))
         assert sandbox.run(["sh", "-c", "echo x >>/etc/hosts"], timeout_s=5).returncode != 0
-        with pytest.raises(TargetError, match="cannot hold another"):
+        with pytest.raises(TargetError, match="cannot contain another"):
             sandbox.sandbox()
 
 

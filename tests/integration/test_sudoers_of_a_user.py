@@ -81,7 +81,7 @@ def test_the_printed_file_is_all_that_a_study_of_the_own_machine_needs(bed: Test
 
     printed = allow_what_is_printed(host, study)
     if server == "php-fpm":  # whose configuration nobody but root can have tested
-        assert b"the file is not whole" in printed.stderr
+        assert b"this sudoers file is incomplete" in printed.stderr
         printed = allow_what_is_printed(host, study)
     assert printed.stderr == b""
     host.run(

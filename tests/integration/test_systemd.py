@@ -202,8 +202,12 @@ def test_units_that_depend_on_the_server_run_in_every_trial_and_afterwards(web: 
     web.run(["touch", "-d", "+1 minute", "/etc/nginx/mime.types"])
     conflicts = [str(each) for each in target.refuse_conflicts()]
     named = [each for each in conflicts if "depend on nginx" in each]
-    assert any("has not loaded" in each and "/etc/nginx/mime.types" in each for each in conflicts)
-    assert not any("has not loaded" in each and "/etc/nginx/nginx.conf" in each for each in conflicts)
+    assert any(
+        "runs without the latest edits" in each and "/etc/nginx/mime.types" in each for each in conflicts
+    )
+    assert not any(
+        "runs without the latest edits" in each and "/etc/nginx/nginx.conf" in each for each in conflicts
+    )
     assert len(named) == 1
     assert all(unit in named[0] for unit in units)
 

@@ -121,8 +121,8 @@ def test_a_page_that_is_replaced_during_a_trial_is_no_fault_of_the_configuration
             r"load\.path: /moved answers 301 to http://127\.0\.0\.1:8080/plain\. Set .* to /plain\.",
         ),
         ("/gone", r"answers 302 to https://shop\.test/start\. Set load\.path to https://shop\.test/start\."),
-        ("/nothing", r"answered 204 .*expect it: `requests: \[\{path: /nothing, status: 204\}\]`"),
-        ("/members", r"answered 401 .*Write what it asks for among `load\.headers:`"),
+        ("/nothing", r"answered 204 .*accept this status: `requests: \[\{path: /nothing, status: 204\}\]`"),
+        ("/members", r"answered 401 .*Write the credentials into `load\.headers:`"),
     ],
 )
 def test_a_page_that_is_not_there_says_what_to_write(setup, path, said):

@@ -75,7 +75,7 @@ def test_programs_in_a_database_are_refused_and_never_run(study: Path, watch: Wa
 
     for outcome in play(study, script, watch, commands=("show", "report")):
         assert (outcome.code, outcome.violation) == (2, ""), outcome
-        assert "this is not what a tuner writes" in outcome.said
+        assert "tuner does not write such content" in outcome.said
 
 
 def test_a_journal_that_names_another_file_deletes_nothing(study: Path, watch: Watch) -> None:
@@ -155,7 +155,7 @@ def test_commands_that_a_stranger_wrote_into_the_storage_are_not_exported(
     told: list[str] = []
     (written, *_) = write_export(later, "shell", tmp_path / "own", warn=told.append)
     assert b"keepalive_requests" in written.read_bytes()
-    assert "as the target was when the study ended" in "".join(told)
+    assert "the target as it was when the study ended" in "".join(told)
 
     stored = storage_of(reading).recall(DIFFERENCES)
     assert stored is not None

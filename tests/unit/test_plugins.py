@@ -58,7 +58,7 @@ def test_an_unknown_name_is_refused_with_the_nearest_and_what_is_there_always_in
         make_server(name)
 
     names = ", ".join(adapter_names(AdapterKind.SERVER))
-    own = "" if meant else " For another one write a study of your own: tuner init command."
+    own = "" if meant else " For a server without an adapter, begin with: tuner init command"
     assert str(refusal.value) == f"server: there is no {name!r}.{meant} Use one of: {names}.{own}"
 
 
@@ -105,7 +105,7 @@ def test_an_adapter_that_cannot_be_loaded_is_named_and_hides_no_other(
 
 
 def test_options_that_a_load_generator_does_not_take_are_refused():
-    with pytest.raises(UsageError, match=r"wrk does not take the options given \(colour\)"):
+    with pytest.raises(UsageError, match=r"wrk does not accept the options given \(colour\)"):
         make_load_generator("wrk", colour="green")
 
 

@@ -39,11 +39,13 @@ def measure_baseline(experiment: Experiment) -> list[Config]:
         return []
     if not BaselineLevel.fit(earlier, experiment.ranking().noise).alarm(baseline):
         return []
-    experiment.progress.note("the baseline is far from where it was; measuring it again")
+    experiment.progress.note("the baseline has changed much since its last trials; measuring it again")
     experiment.make(opening)
     again = made_at_a_jump(experiment)
     if again:
-        experiment.progress.note(f"the machine has changed; {len(again)} trials are measured again")
+        experiment.progress.note(
+            f"the speed of the machine has changed; {len(again)} trials are measured again"
+        )
     return again
 
 
@@ -78,14 +80,14 @@ def _refuse_unmeasured(experiment: Experiment, baseline: Trial) -> None:
     if unknown and not any(window.correct for window in baseline.valid_windows):
         failed = sum(window.failures.total for window in baseline.valid_windows)
         raise UsageError(
-            f"{settings.path}: {' and '.join(unknown)} cannot be told: all {failed:,} requests of the "
-            "default failed. Look into the server's log, or send less load."
+            f"{settings.path}: {' and '.join(unknown)} cannot be judged: all {failed:,} requests of the "
+            "default failed. Read the server's log, or send less load."
         )
     if unknown:
         unseen = _say_unseen(experiment, baseline, unknown)
         raise UsageError(
-            f"{settings.path}: {' and '.join(unknown)} cannot be told: {unseen}. Leave it out, or take a "
-            "generator that reports it."
+            f"{settings.path}: {' and '.join(unknown)} cannot be judged: {unseen}. Leave it out, or use a "
+            "load generator that reports it."
         )
 
 
@@ -100,8 +102,8 @@ def _say_unseen(experiment: Experiment, baseline: Trial, unknown: Sequence[str])
         SERVER_CPU not in window.counters for window in windows
     ):
         missing.append("the server's CPU time could not be read")
-    said = " and ".join(missing) or "their figures are not among what was reported"
-    return f"of {answered:,} correct responses {said}"
+    said = " and ".join(missing) or "nothing reported the metric"
+    return f"for {answered:,} correct responses {said}"
 
 
 def _refuse_infeasible_default(experiment: Experiment) -> None:
@@ -115,15 +117,20 @@ def _refuse_infeasible_default(experiment: Experiment) -> None:
     sought = known.assess_sought(experiment.default)
     if known.default_fails and len(experiment.baselines()) == LEAST_RULING:
         for each in sought:
-            experiment.progress.note(f"the default {each.finding}; sought is what keeps {each.constraint}")
+            experiment.progress.note(
+                f"the default {each.finding}; the search looks for a configuration that meets "
+                f"{each.constraint}"
+            )
     bounded = (
         each for each in known.assess(experiment.default) if each.limit is not None and each not in sought
     )
     worst = min(bounded, key=lambda each: each.probability, default=None)
     if worst is not None and worst.probability < RULED_OUT:
         raise UsageError(
-            f"{settings.path}: constraints: the default itself {worst.finding}, above the bound of "
-            f"{worst.constraint}. Write `{worst.metric} <= {RELATIVE}` for no worse than that, raise the "
-            f"bound, lower `connections:`, or look for what keeps it: `{worst.constraint} {UNLIKE_DEFAULT}`. "
+            f"{settings.path}: constraints: the default itself {worst.finding}, above the limit of "
+            f"{worst.constraint}. Write `{worst.metric} <= {RELATIVE}` for no worse than the default, raise "
+            "the "
+            f"limit, lower `connections:`, or search for a configuration that meets it: `{worst.constraint} "
+            f"{UNLIKE_DEFAULT}`. "
             "The trials of the default are kept."
         )

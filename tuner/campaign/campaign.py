@@ -76,7 +76,7 @@ def _run_stages(experiment: Experiment) -> str:
             compare_latency(experiment, winner)
             measure_effects(experiment, winner)
         except TooNoisy as noisy:
-            experiment.progress.note(f"no more is measured of response times and effects: {noisy}")
+            experiment.progress.note(f"response times and effects are not measured any further: {noisy}")
     return verdict
 
 

@@ -349,7 +349,7 @@ class Experiment:
         self.schedule.rest(rested_s)
         retries.rested(rested_s)
         if not is_quiet:
-            raise TooNoisy(f"{noisy.found} It did not pass within {noisy.pause_s:.0f} s. {LEAVE}")
+            raise TooNoisy(f"{noisy.found} The noise did not pass within {noisy.pause_s:.0f} s. {LEAVE}")
         if self._catch_up():
             raise PlanChanged
 

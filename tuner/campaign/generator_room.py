@@ -32,8 +32,8 @@ def give_generator_room(experiment: Experiment) -> None:
         return
     experiment.settle(MOVED_LOAD, moved)
     experiment.progress.note(
-        f"{found}; it gets CPUs {', '.join(map(str, moved.generator_cpus))} and "
-        f"{moved.threads} threads, the server the others, and the calibration begins anew"
+        f"{found}; the load generator now gets CPUs {', '.join(map(str, moved.generator_cpus))} and "
+        f"{moved.threads} threads, the server the other CPUs, and the calibration starts again"
     )
 
 

@@ -14,8 +14,9 @@ from tuner.statistics.bottleneck import find_bottleneck
 from tuner.study.facts import BLEND, METRIC
 
 REMEDY = (
-    "Give it more CPUs or threads (`load.threads`), load hosts of its own (`load.host`, for installed "
-    "services), or take a generator that needs less CPU time"
+    "Give the generator more CPUs or threads (`load.threads`), load hosts of its own (`load.host`, for "
+    "installed "
+    "services), or use one that needs less CPU time"
 )
 
 
@@ -45,8 +46,9 @@ def settle_metric(experiment: Experiment) -> None:
         )
     experiment.settle(METRIC, Metric.PER_CPU)
     experiment.progress.note(
-        f"{found}: goodput can hardly grow, whatever the server does, so requests per CPU second of the "
-        f"server are compared. {REMEDY} to compare goodput."
+        f"{found}: goodput can hardly grow, whatever the server does, so tuner compares requests per CPU "
+        "second of the "
+        f"server. {REMEDY} to compare goodput."
     )
 
 

@@ -44,17 +44,18 @@ def settle_pace(experiment: Experiment) -> None:
     said = f"a response takes {response_s:.1f} s" if response_s else "no response came in time"
     if plan.keeps_window:
         experiment.progress.note(
-            f"{said}: `window_s:` sets {plan.window_s:g} s, where {window_s:g} s would be chosen"
+            f"{said}: `window_s:` sets windows of {plan.window_s:g} s, where tuner would choose {window_s:g} "
+            "s"
         )
         window_s = plan.window_s
         if not response_s:
             return
     since = max(trial.number for trial in (*experiment.trials, *experiment.pending)) + 1
     experiment.settle(PACE, Pace(window_s=window_s, response_s=response_s, since=since))
-    experiment.progress.note(f"{said}: each window lasts {window_s:.0f} s, and the calibration begins anew")
+    experiment.progress.note(f"{said}: each window lasts {window_s:.0f} s, and the calibration starts again")
     trials = int(60 * experiment.plan.minutes / (TRIAL_WINDOWS * window_s))
     if trials < FEW_TRIALS:
-        experiment.progress.note(f"there is time for some {trials} trials; `--minutes` gives more")
+        experiment.progress.note(f"there is time for only about {trials} trials; allow more with `--minutes`")
 
 
 def _is_settled(experiment: Experiment) -> bool:

@@ -357,7 +357,7 @@ def _refuse_strangers(settings: Study, space: Space) -> None:
         if server not in settings.servers:
             raise UsageError(
                 f"{settings.path}: space: {name} belongs to the server {server!r}, which "
-                "is not among `servers:`. Add it there, or leave out its search space."
+                "is not among `servers:`. Add that server, or leave out the search space."
             )
     if not space.dimensions:
         raise UsageError(

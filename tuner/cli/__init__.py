@@ -144,8 +144,8 @@ def _describe_fault(error: Exception) -> str:
     if isinstance(error, OSError) and error.errno in CANNOT_BE_WRITTEN and error.filename is None:
         return f"output: it cannot be written ({error.strerror}). Free some space, or write it elsewhere."
     return (
-        f"this is a fault of tuner's own ({type(error).__name__}: {error}). What is stored stays: run "
-        "the same command again to resume. To report it, add --debug."
+        f"this is a fault of tuner's own ({type(error).__name__}: {error}). All results so far are kept: run "
+        "the same command again to resume. To report the fault, add --debug."
     )
 
 

@@ -33,17 +33,18 @@ def agree_to_run(settings: "Study", study: Path, *, yes: bool) -> None:
             f"{study} --plan`), and nobody can be asked here."
         )
         say(
-            f"This changes and restarts {', '.join(settings.servers)} on {host}, many times, and puts "
-            f"everything back. What exactly: tuner check {study} --plan"
+            f"A run changes and restarts {', '.join(settings.servers)} on {host} many times, and then "
+            "restores "
+            f"everything. To see the changes: tuner check {study} --plan"
         )
-        _ask("Go on?")
+        _ask("Continue?")
     remember_agreement(host)
 
 
 def agree_to_apply(settings: "Study", place: str) -> None:
     """Ask before a winner goes into service."""
     servers = ", ".join(settings.servers)
-    _refuse_without_terminal(f"apply: it changes and restarts {servers} on {place}.")
+    _refuse_without_terminal(f"apply: this changes and restarts {servers} on {place}.")
     _ask(f"Change and restart {servers} on {place}?")
 
 
@@ -54,7 +55,7 @@ def agree_to_undo(applied: "LastApply", place: str) -> None:
     said = (
         f"restore {files}{restarted} on {place} (applied for {applied.study or 'a study'}, {applied.since})"
     )
-    _refuse_without_terminal(f"apply --undo: it would {said}.")
+    _refuse_without_terminal(f"apply --undo: this would {said}.")
     _ask(f"{said[0].upper()}{said[1:]}?")
 
 
@@ -62,8 +63,8 @@ def agree_to_let_go(place: str, troubles: str, *, yes: bool) -> None:
     """Ask before what cannot be restored is left as it is."""
     say(troubles)
     if not yes:
-        _refuse_without_terminal(f"restore: --accept leaves the above on {place} as it is.")
-        _ask(f"Leave that on {place} as it is, and keep its backups aside?")
+        _refuse_without_terminal(f"restore: --accept leaves the items above on {place} as they are.")
+        _ask(f"Leave the items above on {place} as they are, and keep their backups aside?")
 
 
 def _refuse_without_terminal(problem: str) -> None:

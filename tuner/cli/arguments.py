@@ -44,7 +44,7 @@ def choose_form(*, as_json: bool, as_markdown: bool, as_csv: bool) -> Form:
     chosen = [form for form, is_asked in asked.items() if is_asked] or [Form.SCREEN]
     if len(chosen) > 1:
         told = ", ".join(f"--{form}" for form in chosen)
-        raise UsageError(f"{told}: the result is printed in one form. Choose one.")
+        raise UsageError(f"{told}: these options exclude each other. Choose one.")
     return chosen[0]
 
 
@@ -73,7 +73,7 @@ def refuse_below(option: str, value: float | None, least: float) -> None:
         from tuner.space.values import format_number
 
         raise UsageError(
-            f"{option}: {format_number(value)} is too little. Give at least {format_number(least)}."
+            f"{option}: {format_number(value)} is too small. Give at least {format_number(least)}."
         )
 
 
@@ -91,7 +91,7 @@ def refuse_outside(option: str, value: float | None, least: float, most: float) 
 def minutes_option(title: str) -> Any:  # noqa: ANN401 - as typer's own
     """Return the option --minutes: a number of minutes, or a time with its unit."""
     return typer.Option(
-        "--minutes", parser=read_minutes, metavar="TIME", help=f"{title}, as 3 (minutes), 90s, 3m or 1h."
+        "--minutes", parser=read_minutes, metavar="TIME", help=f"{title}, such as 3 (minutes), 90s, 3m or 1h."
     )
 
 

@@ -73,17 +73,18 @@ def compare(  # noqa: PLR0913, PLR0917 - the command's options
     as_csv: AsCsv = False,
     yes: Agreed = False,
 ) -> None:
-    """Compare two configurations in paired trials, or more of them in blocks.
+    """Compare two configurations in pairs of trials, or more of them in blocks of trials.
 
     Example: `tuner compare nginx.yaml default winner`
     """
     refuse_below("--pairs", pairs, LEAST_BLOCKS if more else LEAST_PAIRS)
     names, length = [first, second, *(more or ())], preset.value if preset else None
     if more and len(set(names)) < len(names):
-        raise UsageError(f"compare: {', '.join(names)}: one is named twice. Name each once.")
+        raise UsageError(f"compare: {', '.join(names)}: a configuration is named twice. Name each once.")
     if output is not None and not more and output.suffix not in {".md", ".csv"}:
         raise UsageError(
-            f"--output: {output}: two configurations have no page. Name a .md or .csv file, or compare more."
+            f"--output: {output}: two configurations have no HTML page. Name a .md or .csv file, or compare "
+            "three or more."
         )
     form = choose_form(as_json=as_json, as_markdown=as_markdown, as_csv=as_csv)
     settings = read_study(study)
@@ -130,7 +131,7 @@ def versus(  # noqa: PLR0913, PLR0917 - the command's options
     as_markdown: AsMarkdown = False,
     as_csv: AsCsv = False,
 ) -> None:
-    """Tune several servers with the same budget, then compare all of them; resume a race.
+    """Tune several servers with the same budget, then compare all of them; run it again to resume.
 
     Example: `tuner versus nginx.yaml apache.yaml`
     """

@@ -33,14 +33,16 @@ def corpus(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Store results of finished studies for new ones, without host names, or list them.
+    """Store results of finished studies, without host names, as hints for new studies; or list them.
 
     Example: `tuner corpus add nginx.yaml`
     """
     if action is Action.ADD and not studies:
         raise UsageError("corpus add: there is no study to add. Name one: tuner corpus add STUDY")
     if action is Action.LIST and studies:
-        raise UsageError(f"corpus list: it lists all of a corpus. Leave {studies[0]} out.")
+        raise UsageError(
+            f"corpus list: this lists a whole corpus, and takes no study. Leave {studies[0]} out."
+        )
     settings = [read_study(path) for path in studies or ()]
     from tuner.commands.corpus import add_study, list_corpus
     from tuner.corpus.files import find_corpus

@@ -83,7 +83,7 @@ def read_counts(text: str) -> list[int]:
     values = split_values(text, "--connections", "100,1000,10000")
     wrong = next((each for each in values if not (each.isascii() and each.isdecimal())), None)
     if wrong is not None:
-        raise UsageError(f"--connections: {wrong[:20]!r} is no number. Write them as 100,1000,10000.")
+        raise UsageError(f"--connections: {wrong[:20]!r} is no number. Write values as in 100,1000,10000.")
     return [int(each[:9]) for each in values]
 
 

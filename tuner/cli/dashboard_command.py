@@ -13,7 +13,7 @@ from tuner.interrupts import signals_interrupt
 def dashboard(
     study: StudyPath,
     port: Annotated[int, typer.Option(help="Local port to listen on; 0 takes any free one.")] = 8080,
-    browser: Annotated[bool, typer.Option("--browser", help="Open it in a browser.")] = False,
+    browser: Annotated[bool, typer.Option("--browser", help="Open the dashboard in a browser.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Show a study in Optuna's dashboard, even while it runs: read-only, on this machine.
@@ -32,7 +32,7 @@ def dashboard(
     sys.stdout.flush()  # who reads this waits for it, and what follows takes until somebody ends it
     if browser:
         typer.launch(url)
-    say("Ctrl-C ends it.")
+    say("Press Ctrl-C to end the dashboard.")
     try:
         with signals_interrupt():
             server.serve_forever()

@@ -16,10 +16,10 @@ CANNOT_TELL = 6
 """The planned pairs of a gate or a verification do not decide."""
 INTERRUPTED = 130
 MEANINGS = {
-    0: "Done; of a study, its winner is confirmed.",
-    NOTHING_BETTER: "Done, and no better configuration is proven; of advise, a limit bites now.",
+    0: "Done; for a study: its winner is confirmed.",
+    NOTHING_BETTER: "Done, and no better configuration is proven; for advise: a limit is hit now.",
     UsageError.exit_code: "The command or the study file is wrong.",
-    TargetError.exit_code: "The target cannot be used: a program or a right is lacking, or it is too noisy.",
+    TargetError.exit_code: "The target cannot be used: a program or a right is missing, or it is too noisy.",
     RestoreFailed.exit_code: "A backup could not be restored.",
     FAULT: "tuner itself failed, or its output could not be written; this says nothing of the study.",
     CANNOT_TELL: "The planned pairs of a gate or a verification do not decide.",

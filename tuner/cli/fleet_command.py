@@ -66,7 +66,7 @@ def fleet(
     """
     refuse_outside("--every", every, 0.2, 3600)
     if watch and as_json:
-        raise UsageError("--watch, --json: what is watched is for people. Call it again for each look.")
+        raise UsageError("--watch, --json: --watch shows a screen, no JSON. Leave one of the two out.")
     settings = read_study(study)
     from tuner.commands.fleet.look import look_at_fleet, write_prometheus
     from tuner.report.fleet.screen import fleet_text

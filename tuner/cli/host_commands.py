@@ -16,9 +16,11 @@ from tuner.interrupts import signals_interrupt
 if TYPE_CHECKING:
     from tuner.study import Study
 
-APPLIES = "What was changed is restored, or the host restores it by itself."
-CONFIRMS = "It may be confirmed or not. Run it again."
-RESTORES = "What has begun there comes to its end. Run it again to see whether all is restored."
+APPLIES = "All changes are restored, or the host restores them by itself."
+CONFIRMS = "The apply may be confirmed or not. Run the same command again."
+RESTORES = (
+    "The host finishes the restore by itself. Run the same command again to check that all is restored."
+)
 
 
 @contextmanager
@@ -65,7 +67,7 @@ def apply(  # noqa: PLR0913, PLR0917 - the command's options
     reading = tuner.read(settings, with_explanation=False)
     gain = reading.summary.gain
     if gain is not None and not gain.is_proven:
-        say(f"{study}: the winner is not better for sure ({gain.verdict}). {reading.summary.reason}")
+        say(f"{study}: the winner is not proven to be better ({gain.verdict}). {reading.summary.reason}")
     if dry_run:
         change = plan_change(reading, host_name=host, url=url, confirm_within_s=within_s)
         print_json(change.as_json()) if as_json else print_text(change.as_text())
@@ -82,9 +84,10 @@ def apply(  # noqa: PLR0913, PLR0917 - the command's options
         keep=f"tuner confirm{of_host}",
     )  # fmt: skip
     say(
-        f"{place}: the winner is active and answers. Keep it with: tuner confirm{of_host}\n"
+        f"{place}: the winner is active and the server answers. Keep the winner with: tuner "
+        f"confirm{of_host}\n"
         f"Unless confirmed, it rolls back in {confirm_within}. "
-        f"Undo it later with: tuner apply {study}{of_host} --undo"
+        f"Undo the apply later with: tuner apply {study}{of_host} --undo"
     )
 
 
@@ -104,7 +107,10 @@ def _undo(settings: "Study", place: str, *, accepts: bool, is_dry: bool, yes: bo
         if is_dry:
             print_files(applied.paths, as_json=as_json, host=place, changed_since=dict(applied.changed))
             for path, versions in applied.changed.items():
-                say(f"{place}: {path} was changed since it was applied ({versions}): an undo refuses it.")
+                say(
+                    f"{place}: {path} was changed since the apply ({versions}): an undo keeps this file, and "
+                    "needs --accept."
+                )
             say(f"{place}: --undo restores {say_backups(applied.paths)}. Nothing was changed.")
             return
         if not yes:
@@ -114,7 +120,7 @@ def _undo(settings: "Study", place: str, *, accepts: bool, is_dry: bool, yes: bo
     say(f"{place}: {say_restored(paths)}")
     if applied.earlier:
         stay = "1 earlier winner stays" if applied.earlier == 1 else f"{applied.earlier} earlier winners stay"
-        say(f"{place}: {stay} applied. To undo the latest, run --undo again with its study.")
+        say(f"{place}: {stay} applied. To undo the latest of them, run --undo again with its study.")
 
 
 def confirm(
@@ -133,7 +139,7 @@ def confirm(
         confirm_host(plugins.make_host(host), journal, say)
     if as_json:
         print_json({"host": host, "kept": True})
-    say(f"{host}: what was applied stays.")
+    say(f"{host}: the applied winner stays active.")
 
 
 def restore(

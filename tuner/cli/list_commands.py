@@ -15,11 +15,14 @@ from tuner.errors import UsageError
 
 def spaces(
     name: Annotated[
-        str | None, typer.Argument(help="Space to show (default: all names).", autocompletion=names.spaces)
+        str | None,
+        typer.Argument(help="Search space to show (default: the names of all).", autocompletion=names.spaces),
     ] = None,
     study: Annotated[
         Path | None,
-        typer.Option("--study", help="Study file whose searched settings to show, with reasons."),
+        typer.Option(
+            "--study", help="Study file: show the settings that it tunes or leaves out, with reasons."
+        ),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -47,7 +50,7 @@ def spaces(
 def _list_searched(study: Path, name: str | None, *, as_json: bool) -> None:
     """Print what a study searches and what not."""
     if name is not None:
-        raise UsageError(f"--study: {study} names its own spaces. Leave out {name!r}.")
+        raise UsageError(f"--study: {study} names its own search spaces. Leave out {name!r}.")
     settings = read_study(study)
     from tuner.campaign.prepare import prepare
     from tuner.report.terminal import searched_list
@@ -78,7 +81,9 @@ def loads(as_json: AsJson = False) -> None:
         )  # fmt: skip
     else:
         print_text("\n".join(f"{each.name:<7} {each.title}\n        {each.why}" for each in found))
-        print_text("In a study: `load: {content: NAME}`; a new one: `tuner init SERVER --content NAME`.")
+        print_text(
+            "In a study: `load: {content: NAME}`; for a new study: `tuner init SERVER --content NAME`."
+        )
 
 
 def studies(as_json: AsJson = False) -> None:

@@ -79,7 +79,7 @@ def measuring(*, resumes: bool = False) -> "Iterator[Progress]":
         with show_progress() as progress:
             yield progress
     except KeyboardInterrupt:
-        how = f" Go on with: {what_was_typed()}" if resumes else ""
+        how = f" Resume with: {what_was_typed()}" if resumes else ""
         say(f"Stopped; everything is as it was before.{how}")
         sys.exit(INTERRUPTED)
 

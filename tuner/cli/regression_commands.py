@@ -61,10 +61,14 @@ def verify(  # noqa: PLR0913, PLR0917 - the command's options
     """
     refuse_below("--pairs", pairs, LEAST_PAIRS)
     if not measure and (pairs is not None or preset is not None):
-        raise UsageError("--pairs, --preset: nothing is measured. Add --measure, or leave them out.")
+        raise UsageError(
+            "--pairs, --preset: without --measure nothing is measured. Add --measure, or leave them out."
+        )
     settings = read_study(study)
     if url is not None and host is None and not settings.target.is_managed:
-        raise UsageError(f"--url: {url} is of an installed server. Name its --host, or leave it out.")
+        raise UsageError(
+            f"--url: {url} needs an installed server. Name its host with --host, or leave --url out."
+        )
     from tuner.commands.apply import settings_for
     from tuner.commands.regression.verify import Remeasuring
     from tuner.commands.regression.verify import verify as find
@@ -99,7 +103,7 @@ def gate(  # noqa: PLR0913, PLR0917 - the command's options
     pairs: Annotated[int | None, typer.Option(help="Maximum number of pairs.")] = None,
     preset: Annotated[Preset | None, typer.Option(help="Measurement length per trial.")] = None,
     unclear: Annotated[
-        Unclear, typer.Option(help="Exit when the pairs do not decide; own exits with code 6.")
+        Unclear, typer.Option(help="Exit code when the pairs do not decide; own is code 6.")
     ] = Unclear.OWN,
     summary: Annotated[Path | None, typer.Option(help="Additional Markdown file for the result.")] = None,
     step_summary: Annotated[

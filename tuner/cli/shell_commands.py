@@ -32,7 +32,7 @@ class Shell(StrEnum):
 
 
 def completion(
-    shell: Annotated[Shell, typer.Argument(help="Shell to complete in.")],
+    shell: Annotated[Shell, typer.Argument(help="Shell that runs the script.")],
     as_json: AsJson = False,
 ) -> None:
     """Print the script with which a shell completes commands, options and names.
@@ -69,7 +69,7 @@ def _write_page(root: Any) -> Iterator[str]:  # noqa: ANN401 - typer gives its c
     yield f'.TH {COMMAND.upper()} {SECTION} "{day}" "tuner {__version__}" "User Commands"'
     yield from (".SH NAME", *_set(f"{COMMAND} - {_lower(root.command.help)}"))
     yield from (".SH SYNOPSIS", f".B {COMMAND}", *_set(_usage(root)))
-    yield from (".SH OPTIONS", *_set(f"{', '.join(SHARED)} may stand behind the name of a command as well."))
+    yield from (".SH OPTIONS", *_set(f"{', '.join(SHARED)} may also follow the name of a command."))
     yield from _write_parameters(root, ())
     yield ".SH COMMANDS"
     for each in root.command.commands.values():

@@ -79,12 +79,14 @@ def check(
     is_managed = settings.target.is_managed
     if noise and is_managed:
         raise UsageError(
-            "--noise: it restarts the server, and a check changes nothing. `tuner run` measures it."
+            "--noise: this restarts the server, and `check` never changes an installed service. `tuner run` "
+            "measures the noise."
         )
     if (plan or sudoers) and not is_managed:
         option = "--plan" if plan else "--sudoers"
         raise UsageError(
-            f"{option}: {study} tunes private instances; nothing of the host is changed. Leave it out."
+            f"{option}: {study} tunes private instances, so nothing of the host is changed. Leave {option} "
+            "out."
         )
     if sudoers:
         from tuner.commands.sudoers import make_sudoers
@@ -152,7 +154,7 @@ def run(
                 settings, preset=name, minutes=minutes, trials=trials, progress=progress, scheduler=scheduler
             )
     except KeyboardInterrupt:
-        say(f"Stopped; everything is as it was before. Go on with: {what_was_typed()}")
+        say(f"Stopped; everything is as it was before. Resume with: {what_was_typed()}")
         sys.exit(INTERRUPTED)
     except TooNoisy as noisy:
         say(str(noisy))
@@ -185,7 +187,7 @@ def show(
     as_markdown: AsMarkdown = False,
     as_csv: Annotated[bool, typer.Option("--csv", help="Print all trials as CSV.")] = False,
 ) -> None:
-    """Show the state of a study: incumbent, winner, gain.
+    """Show the state of a study: best configuration so far, winner, gain.
 
     Example: `tuner show nginx.yaml`
     """
@@ -222,7 +224,10 @@ def show(
 def _tell_changed(study: Path, reading: "Reading") -> None:
     """Say that a study file was edited since: what is shown and written is not of what it says now."""
     if reading.changed:
-        say(f"{study}: {reading.changed}. What is shown is of the study as it was; `tuner run` refuses it.")
+        say(
+            f"{study}: {reading.changed}. This shows the study as it was before; `tuner run` refuses the "
+            "changed file."
+        )
 
 
 def refuse_unmeasured(study: Path, summary: "Summary") -> None:
@@ -231,7 +236,7 @@ def refuse_unmeasured(study: Path, summary: "Summary") -> None:
         return
     failed = [trial.failure for trial in summary.trials if trial.failure is not None]
     why = f" The last trial failed ({failed[-1].kind}): {failed[-1].reason.rstrip(' .')}." if failed else ""
-    what_next = "Look again later." if summary.state == "running" else f"Go on with: tuner run {study}"
+    what_next = "Look again later." if summary.state == "running" else f"Resume with: tuner run {study}"
     raise UsageError(f"{study}: nothing is measured yet, the study is {summary.state}.{why} {what_next}")
 
 

@@ -46,7 +46,7 @@ def sweep(  # noqa: PLR0913, PLR0917 - the command's options
     around: Annotated[
         Base | None, typer.Option(help="Configuration whose value is the center of a finer grid.")
     ] = None,
-    at: Annotated[Base, typer.Option(help="Configuration of all other settings.")] = Base.DEFAULT,
+    at: Annotated[Base, typer.Option(help="Configuration that all other settings have.")] = Base.DEFAULT,
     minutes: Annotated[float | None, minutes_option("Time limit (4 minutes with preset quick)")] = None,
     preset: Annotated[Preset | None, typer.Option(help="Measurement length per trial.")] = None,
     output: ResultPath = None,
@@ -55,12 +55,12 @@ def sweep(  # noqa: PLR0913, PLR0917 - the command's options
     as_csv: AsCsv = False,
     yes: Agreed = False,
 ) -> None:
-    """Measure one parameter: best value, tolerance, curve; resume an interrupted sweep.
+    """Measure one parameter: best value, range that keeps the gain, curve; run it again to resume.
 
     Example: `tuner sweep nginx.yaml worker_processes`
     """
     if values is not None and around is not None:
-        raise UsageError("--values, --around: the values are given, or chosen around one. Leave one out.")
+        raise UsageError("--values, --around: these options exclude each other. Leave one out.")
     form = choose_form(as_json=as_json, as_markdown=as_markdown, as_csv=as_csv)
     settings = read_study(study)
     from tuner.study.presets import MOST_MINUTES
@@ -90,5 +90,5 @@ def split_values(text: str, option: str = "--values", example: str = "8,16,32") 
     """Read values between commas, each as the space reads it. Raises UsageError for an empty one."""
     values = [each.strip() for each in text.split(",")]
     if not all(values):
-        raise UsageError(f"{option}: {text!r} has an empty value. Write them as {example}.")
+        raise UsageError(f"{option}: {text!r} has an empty value. Write values as in {example}.")
     return values

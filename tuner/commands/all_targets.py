@@ -46,7 +46,8 @@ def run(
         )  # fmt: skip
     if multiprocessing.parent_process() is not None:
         raise UsageError(
-            f"{settings.path}: targets: this is run while the program that runs it is imported. Put the call "
+            f"{settings.path}: targets: a worker process called run() again while it imported your program. "
+            "Put the call "
             'below `if __name__ == "__main__":`.'
         )
     control = import_fleet("control")

@@ -159,12 +159,13 @@ def find_own_apply(settings: Study, host: Host, journal: Journal) -> LastApply |
         return applied
     if applied is not None:
         raise UsageError(
-            f"{settings.path}: what was applied last on {host.name} is of the study {applied.study}, not of "
-            f"{settings.name}. Name the file of that study."
+            f"{settings.path}: the last apply on {host.name} is of the study {applied.study}, not of "
+            f"{settings.name}. Name the file of the study {applied.study}."
         )
     if not is_there(settings.storage_url):
         raise UsageError(
-            f"{settings.path}: this study never ran, and nothing is applied on {host.name}. Run it first."
+            f"{settings.path}: this study never ran, and nothing is applied on {host.name}. Run the study "
+            "first."
         )
     return None
 
@@ -178,7 +179,7 @@ def _refuse_less_than_in_force(settings: Study, space: Space, chosen: Config, ho
         return
     if lacks := space.lacks(space.open().complete(chosen, fit=True)):
         raise UsageError(
-            f"{settings.name}: {host} holds more now than it would with the winner: {'; '.join(lacks)}. Tune "
+            f"{settings.name}: {host} has more capacity now than with the winner: {'; '.join(lacks)}. Tune "
             "that host itself, with `mode: managed`, or write `- {allow: [capacity]}` under `space:`."
         )
 

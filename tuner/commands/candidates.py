@@ -41,7 +41,7 @@ class Candidate:
     def state(self) -> str:
         """Return what it does now, and how it is tuned."""
         now = "running" if self.is_running else "installed"
-        return f"{now}; tuned {'as a private instance' if self.is_private else 'where it is'}"
+        return f"{now}; tuned {'as a private instance' if self.is_private else 'as the installed service'}"
 
 
 def find_candidates(host: Host) -> tuple[Candidate, ...]:

@@ -100,17 +100,17 @@ class Findings:
         seen = (SEES_HOST,) if self.sees_host else ()
         checks = (f"{each.check}: {each.reason}" for each in self.window.verdicts)
         named = (
-            f"{name} cannot act under this load ({reason}); it is searched because the study names it"
+            f"{name} has no effect under this load ({reason}); it is tuned because the study names it"
             for name, reason in self.setup.space.inert_but_tuned.items()
         )
         unproven = (
-            f"servers: {name} has no read_back: nothing proves that what is asked is active"
+            f"servers: {name} has no read_back, so tuner cannot check that the requested values are active"
             for name, options in self.setup.settings.options.items()
             if "read_back" not in options.commands
         )
         unverified = (
-            f"load.verify: false: the certificate of {each.path} is not checked, so whatever answers at this "
-            "address is taken for the server"
+            f"load.verify: false: the certificate of {each.path} is not checked, so tuner accepts any server "
+            "at this address"
             for each in self.setup.settings.all_loads
             if not each.verifies
         )
@@ -127,11 +127,15 @@ class Findings:
         for each in self.setup.settings.constraints:
             is_above = self.window.is_valid and each.slack(baseline, ()) > 0
             if is_above and each.default_may_fail:
-                yield f"constraint {each}: the default breaks it, and the run looks for what keeps it"
+                yield (
+                    f"constraint {each}: the default breaks it, and the run looks for a configuration that "
+                    "meets it"
+                )
             elif is_above:
                 yield (
-                    f"constraint {each}: the default itself was above that. When its calibration shows the "
-                    f"same, the run ends with it. For no worse than now write {each.metric} <= {RELATIVE}"
+                    f"constraint {each}: the default itself exceeds this limit here. If the calibration "
+                    "finds the "
+                    f"same, the run ends then. For no worse than now, write {each.metric} <= {RELATIVE}"
                 )
 
     def as_text(self) -> str:
@@ -156,7 +160,7 @@ class Findings:
                 *(f"server     {_describe(server)}" for server in setup.target.servers),
                 load,
                 f"placement  {setup.placement.note}",
-                f"{tuned}, from their present values on",
+                f"{tuned}, starting from their present values",
                 *left_out,
                 f"now        {measured}",
                 *capacity_lines(setup, "now"),
@@ -314,7 +318,9 @@ def _watching_logs(setup: Setup) -> Iterator[list[LogGrowth]]:
 def capacity_lines(setup: Setup, name: str) -> list[str]:
     """Return what each server holds at once before anything is changed, as lines of a check."""
     held = setup.space.describe_capacity(setup.space.default())
-    allowed = "; a winner may hold less (allow: [capacity])" if setup.space.allows_less and held else ""
+    allowed = (
+        "; a winner may have less capacity (allow: [capacity])" if setup.space.allows_less and held else ""
+    )
     return [
         f"capacity   {name}{f' of {server}' if len(held) > 1 else ''}: {text}{allowed}"
         for server, text in held.items()
@@ -348,7 +354,7 @@ def describe_windows(load: Load, settings: Study, plan: Plan, response_s: float)
     elif plan.window_s > usual.under(load.shape.connections).window_s:
         reason = f"a response of the default takes about {response_s:.1f} s"
     elif plan.window_s > usual.window_s:
-        reason = f"{load.shape.connections:,} connections take their time to open"
+        reason = f"{load.shape.connections:,} connections take longer to open"
     else:
         reason = f"preset {settings.preset}"
     workload = replace(
@@ -413,16 +419,17 @@ def _suggest(window: Window, expected: str) -> str:
     if most == "length":
         answered = window.correct + failures.length + failures.status
         return (
-            f"Expected was {expected}; the answers had {window.bytes / max(1, answered):,.0f} bytes on "
-            "average, maybe with headers. For a page that may change, write `body: any` under `load:`."
+            f"The correct response is {expected}; the responses had {window.bytes / max(1, answered):,.0f} "
+            "bytes on "
+            "average, perhaps with headers. If the page may change, write `body: any` under `load:`."
         )
     if most == "status":
         return (
-            f"Expected was {expected}. See the log of the server and of what is behind it, or correct "
+            f"The correct response is {expected}. Read the log of the server and of its backend, or correct "
             "`load.path:` or `load.headers:`."
         )
     return (
-        "Lower `connections:`, or look for a configuration that serves them: "
+        "Lower `connections:`, or search for a configuration that serves them: "
         f"`constraints: [{FAILURE_RATE} <= 0.001 {UNLIKE_DEFAULT}]`."
     )
 
@@ -456,7 +463,7 @@ def _describe(server: DiscoveredServer) -> str:
 
 def _describe_failure(setup: Setup, failed: TrialFailed) -> str:
     if setup.settings.target.is_managed:
-        return f"{setup.host.name}: what is installed cannot be measured ({failed.kind}). {failed}"
+        return f"{setup.host.name}: the installed configuration cannot be measured ({failed.kind}). {failed}"
     return f"target: the default configuration fails ({failed.kind}). {failed}"
 
 

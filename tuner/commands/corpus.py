@@ -41,7 +41,7 @@ def add_study(settings: Study, corpus: Path) -> Path:
     facts, fingerprint = storage.recall(SPACE_FACTS), storage.recall(FINGERPRINT)
     if not has_verdict(storage) or facts is None or fingerprint is None:
         raise UsageError(
-            f"{settings.path}: this study is not finished, so nothing is known for sure. Run it to its end: "
+            f"{settings.path}: this study is not finished, so its results are not final. Finish it: "
             f"tuner run {settings.path}"
         )
     space = load_space(settings.space, facts=facts_from_json(facts), base=settings.path.parent)
@@ -71,11 +71,11 @@ class Advice:
 
     def as_text(self) -> str:
         """Return in a sentence what was proposed, or why nothing was."""
-        told = f"{self.corpus}: alike are {len(self.alike)} of the {self.studies} studies in it"
+        told = f"{self.corpus}: {len(self.alike)} of its {self.studies} studies are of similar hosts"
         if not self.proposals:
             return f"{told}; the evidence is too weak, so no hints are written."
         names = ", ".join(each.parameter for each in self.proposals)
-        return f"{told}; hints for {names}. Delete what you do not believe."
+        return f"{told}; hints written for {names}. Delete hints that you doubt."
 
     def as_json(self) -> dict[str, Any]:
         """Return the same for scripts."""
@@ -128,8 +128,8 @@ def insert_lines(text: str, lines: Sequence[str]) -> str:
 def _write_hints(advice: Advice) -> list[str]:
     """Return the entry of the list of spaces that holds the hints, each below its evidence."""
     lines = [
-        f"  # What is expected here by {describe_studies(advice.alike)}, from {_in_comment(advice.corpus)}.",
-        "  # The search leans on hints, and what it measures overrules them. Delete what you do not believe.",
+        f"  # Hints from {describe_studies(advice.alike)}, found in {_in_comment(advice.corpus)}.",
+        "  # The search prefers hinted values; measurements overrule hints. Delete hints that you doubt.",
         "  - hints:",
     ]
     for each in advice.proposals:
@@ -142,12 +142,12 @@ def _write_hint(proposal: HintProposal) -> list[str]:
     gain, known = describe_gain(proposal.gain.mean, *proposal.gain.interval), proposal.known
     named = ", ".join(each.study.id for each in known[:MOST_NAMED])
     more = f" and {len(known) - MOST_NAMED} more" if len(known) > MOST_NAMED else ""
-    spread = f"between hosts it varies by {proposal.gain.spread:.0%}"
+    spread = f"the effect varies between hosts by {proposal.gain.spread:.0%}"
     likenesses = f"likeness {known[-1].likeness:.2f} to {known[0].likeness:.2f}"
     source = f"{describe_studies(known)}: {gain}"
     fields = f"value: {write_value(proposal.value)}, odds: {proposal.odds}, source: {json.dumps(source)}"
     return [
-        f"      # {gain} by itself; {spread}.",
+        f"      # {gain} from this setting alone; {spread}.",
         f"      # Studies {named}{more}, {likenesses}.",
         f"      {json.dumps(proposal.parameter)}: {{{fields}}}",
     ]

@@ -58,11 +58,13 @@ class Dashboard:
         """Answer one request."""
         if environ["REQUEST_METHOD"] not in LOOKS:
             return _refuse(
-                start_response, HTTPStatus.METHOD_NOT_ALLOWED, "A study is changed by tuner alone."
+                start_response,
+                HTTPStatus.METHOD_NOT_ALLOWED,
+                "This page is read-only; only tuner changes a study.",
             )
         # A page of somebody else's whose name suddenly means this machine would read the study otherwise.
         if environ.get("HTTP_HOST", "").rpartition(":")[0] not in NAMES:
-            return _refuse(start_response, HTTPStatus.FORBIDDEN, f"Ask for http://{HERE}.")
+            return _refuse(start_response, HTTPStatus.FORBIDDEN, f"Open http://{HERE} instead.")
         asked, cookie = environ.get("QUERY_STRING", ""), environ.get("HTTP_COOKIE", "")
         if self._knows_key(parse_qs(asked).get(KEY, [""])[0]):
             # Browsers share cookies among the ports of a machine: each dashboard has its own.
@@ -127,6 +129,6 @@ def open_dashboard(settings: Study, port: int) -> tuple[WSGIServer, str]:
         server = make_server(HERE, port, dashboard, server_class=_Server, handler_class=_Handler)
     except OSError as error:
         raise TargetError(
-            f"--port: {HERE}:{port} cannot be listened on: {error.strerror}. Give another."
+            f"--port: tuner cannot listen on {HERE}:{port}: {error.strerror}. Give another port."
         ) from error
     return server, f"http://{HERE}:{server.server_port}{dashboard.page}"

@@ -185,9 +185,7 @@ def _real_paths(host: Host, paths: Sequence[PurePosixPath]) -> Mapping[PurePosix
     real = [PurePosixPath(line) for line in printed.decode(errors="surrogateescape").split("\n")[:-1]]
     if len(real) != len(paths):
         names = ", ".join(map(str, paths))
-        raise TargetError(
-            f"{host.name}: {names}: it cannot be told where they really are. Export to json instead."
-        )
+        raise TargetError(f"{host.name}: the real paths of {names} cannot be found. Export to json instead.")
     return known | dict(zip(paths, real, strict=True))
 
 

@@ -164,10 +164,13 @@ def _find_or_recall(reading: Reading, winner: Config, warn: Callable[[str], None
             raise
         if not _is_own(reading, stored):
             raise TargetError(
-                f"{error} The storage names files and commands of that target, but your tuner did not write "
+                f"{error} The study has stored files and commands for that target, but your tuner did not "
+                "write "
                 "them, so they are not used. Export on the machine where the study ran."
             ) from error
-        warn(f"as the target was when the study ended: it cannot be asked now ({error})")
+        warn(
+            f"this describes the target as it was when the study ended, as it cannot be reached now ({error})"
+        )
         return differences_from_json(json.loads(stored.text))
 
 

@@ -57,13 +57,14 @@ class Preview:
         lines += [f"  {name}: not touched: {reason}" for name, reason in self.refused.items()]
         if self.services:
             lines.append(
-                f"restarts   {', '.join(self.services)}: {self.trials} times or so in {self.minutes:g} min; "
-                "it does not answer from each stop until the start has succeeded, and answers with a trial's "
-                "settings in between"
+                f"restarts   {', '.join(self.services)}: about {self.trials} times in {self.minutes:g} min; "
+                "requests between a stop and the next start get no answer, all others one with the settings "
+                "of a "
+                "trial"
             )
         lines.append(
-            "afterwards everything is restored and checked; so it is when the run is cut off: at the latest "
-            f"{self.watchdog_s:g} s after the last sign of life, by a watchdog on the host"
+            "afterwards everything is restored and checked. If the run is cut off, a watchdog on the host "
+            f"restores everything, {self.watchdog_s:g} s after the last sign of life at the latest"
         )
         for end, diffs in self.diffs.items():
             lines.append(f"with every setting at its {end}:")
@@ -111,7 +112,9 @@ def _range(space: Space, name: str, default: Config, point: Point) -> TunedRange
         space.decode({**point, **{each.name: _end_of(each, end) for each in own}}).get(name)
         for end in ("lowest", "highest")
     ]
-    shown = [space.show(name, value) for value in ends if value is not None] or ["only where others allow it"]
+    shown = [space.show(name, value) for value in ends if value is not None] or [
+        "only with certain values of other settings"
+    ]
     if parameter.is_numeric:
         values = " to ".join(dict.fromkeys(shown)) + "".join(f", or {label}" for label in parameter.special)
     else:

@@ -59,6 +59,6 @@ def _refuse_endless(settings: Study) -> None:
 def _make_optimizer(settings: Study, setup: Setup, unseen: list[str], *, trusts: bool) -> None:
     if ":" in settings.optimizer and not trusts:
         need_package_of(settings.optimizer)
-        unseen.append(f"optimizer {settings.optimizer}: its code is run with --trust only")
+        unseen.append(f"optimizer {settings.optimizer}: its code runs only with --trust")
         return
     make_optimizer(settings.optimizer, setup.space.encode(setup.space.default()))

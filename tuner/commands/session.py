@@ -178,15 +178,16 @@ def refuse_other_default(setup: Setup, first: Space) -> None:
     """
     own, there = setup.space.default(), first.default()
     differing = [
-        f"{each.name} is {own.get(each.name)}, there {there.get(each.name)}"
+        f"{each.name} is {own.get(each.name)} instead of {there.get(each.name)}"
         for each in first.parameters
         if own.get(each.name) != there.get(each.name)
     ]
     if differing:
         raise UsageError(
             f"{setup.settings.path}: targets: {setup.settings.target.host} has another default than the "
-            f"first host ({'; '.join(differing)}), so that one winner is another change on each. Make them "
-            "the same, or tune each in a study of its own."
+            f"first host ({'; '.join(differing)}), so one winner would be another change on each. Make the "
+            "defaults "
+            "the same, or tune each host in a study of its own."
         )
 
 
@@ -271,7 +272,7 @@ def read(settings: Study, *, with_explanation: bool = True) -> Reading:
     storage = open_storage(settings.storage_url, settings.name, create=False)
     facts = storage.recall(SPACE_FACTS)
     if facts is None:  # killed before it knew them; to ask the target now may run what the study names
-        raise NotBegun(f"{settings.path}: nothing is measured yet. Go on with: tuner run {settings.path}")
+        raise NotBegun(f"{settings.path}: nothing is measured yet. Resume with: tuner run {settings.path}")
     space = load_first_space(settings, facts)
     summary = summarize(
         settings, space, storage, running=is_locked(settings), version=__version__,
@@ -291,7 +292,7 @@ def settle_preset(settings: Study, storage: Storage | None, preset: str | None =
     name: str = preset or began_with or settings.preset
     if began_with is not None and name != began_with:
         raise UsageError(
-            f"{settings.name}: this study began with the preset {began_with!r}, not {name!r}. Go on with "
+            f"{settings.name}: this study began with the preset {began_with!r}, not {name!r}. Continue with "
             f"--preset {began_with}, or give the study a new name."
         )
     return name
@@ -314,9 +315,9 @@ def settle_plan(
     if settings.hosts is not None:
         plan = plan.on(len(settings.hosts.names))
     if budget is not None and budget < plan.least_minutes and not has_verdict(storage):
-        remedy = "Give it more time" + ("." if preset == "quick" else ", or use --preset quick.")
+        remedy = "Allow more time" + ("." if preset == "quick" else ", or use --preset quick.")
         raise UsageError(
-            f"minutes: {budget:g} are too few for the preset {preset!r}, whose shortest run takes "
-            f"{plan.least_minutes:.1f}. {remedy}"
+            f"minutes: {budget:g} minutes are too few for the preset {preset!r}, whose shortest run takes "
+            f"{plan.least_minutes:.1f} minutes. {remedy}"
         )
     return plan.fit(minutes=budget, trials=trials if trials is not None else settings.trials)

@@ -28,7 +28,7 @@ SCHEMA = Path(__file__).parents[1] / "search_spaces" / "study.schema.json"
 MODELINE = f"# yaml-language-server: $schema={SCHEMA.as_uri()}\n"
 """By which editors find the schema of a file (github.com/redhat-developer/yaml-language-server)."""
 INTRO = """\
-# What to tune, under which load, for how long. Check it with `tuner check {path}{trust}`,
+# A study: what to tune, under which load, for how long. Check it with `tuner check {path}{trust}`,
 # run it with `tuner run {path}`.{detected}
 """
 HEAD = """\
@@ -45,7 +45,7 @@ space:
 """
 PRIVATE = """\
 # A private instance in a network namespace of its own; the installed service is not touched.
-# To tune what is installed, here or elsewhere: {{host: "ssh://user@web1", mode: managed}}
+# To tune the installed service, here or on another host: {{host: "ssh://user@web1", mode: managed}}
 target: {{host: local, mode: sandbox}}
 
 load:
@@ -56,12 +56,12 @@ load:
   {tls}
   # protocol: h2           # HTTP/2 over TLS, or h2c for HTTP/2 in the clear; `check` says which generator can
   # streams: 10            # requests at once on each connection, over HTTP/2
-  # accept_encoding: gzip  # clients that take compressed pages
+  # accept_encoding: gzip  # clients accept compressed pages
 
 content: {content}
 """
 MANAGED = """\
-# The installed service is changed while a run measures, and is given back as it was; elsewhere:
+# A run changes the installed service while it measures, and restores it. For another host:
 # {{host: "ssh://user@web1", mode: managed}}. `tuner check {path} --plan` shows what a run would change.
 target: {{host: {target}, mode: managed}}
 
@@ -73,23 +73,23 @@ load:
 """
 TAIL = """\
 
-# Or with what it costs: [maximize goodput_rps, minimize latency_p99_ms] (or cpu_us_per_request).
+# Or with a second objective: [maximize goodput_rps, minimize latency_p99_ms] (or cpu_us_per_request).
 objective: maximize goodput_rps
-constraints: [failure_rate <= default]   # no more of them than now; up to 0.1 % is always kept
-# Also possible: latency_p99_ms <= default (or <= 20 ms), the slowest 1 % of responses.
+constraints: [failure_rate <= default]   # no more failed requests than now; up to 0.1 % is always allowed
+# Also possible: latency_p99_ms <= default (or <= 20 ms), for the slowest 1 % of responses.
 
 budget: {{preset: standard}}   # quick (5 minutes), standard (about 75), thorough
-storage: sqlite           # beside this file, in {folder}/
+storage: sqlite           # results are in {folder}/, next to this file
 seed: 1
 
 # optimizer: noisy-gp     # or tpe, gp, random, qmc, cmaes, or an Optuna sampler as module:Class
-# line_price: 0.01        # what a changed setting must gain to be shipped: 1 %, or a tenth of the whole gain
+# line_price: 0.01        # gain that keeps a setting in the winner: 1 %, or a tenth of the whole gain
 # warm_start: [old.yaml]  # earlier studies of the same server, whose best settings are tried first
 """
 
 
-TLS_OFFERED = "# tls: true              # over TLS, with a certificate that is made for each trial"
-OWN_CONTENT = "builtin          # or the path of a document root, of which `load: path:` is asked for"
+TLS_OFFERED = "# tls: true              # HTTP over TLS, with a certificate that tuner makes for each trial"
+OWN_CONTENT = "builtin          # or the path of a document root, in which `load: path:` is a page"
 
 NO_TEXT = frozenset({"null", "true", "false", "yes", "no", "on", "off"})
 """Words that are no text in YAML 1.1 (yaml.org/type)."""
@@ -158,7 +158,9 @@ def write_study(  # noqa: PLR0913 - what `init` is told
     kind = TuningKind.INSTALLED if managed or not is_here else _kind_of(adapter, facts, url)
     for option, given in (("--backend", backend), ("--content", content)):
         if kind is TuningKind.INSTALLED and given is not None:
-            raise UsageError(f"{option}: an installed {server} has its own. Leave it out.")
+            raise UsageError(
+                f"{option}: an installed {server} keeps its own configuration. Leave this option out."
+            )
     if logged is not None:
         _refuse_logged(logged, server, kind, content=content, backend=backend)
     if kind is TuningKind.INSTALLED and not adapter.package:  # the kernel's, which any server's page shows
@@ -168,7 +170,8 @@ def write_study(  # noqa: PLR0913 - what `init` is told
         load = _propose_load(host, adapter, url, target)
     elif url is not None:
         raise UsageError(
-            f"--url: {server} is tuned as a private instance, which has its own page. Leave it out, or tune "
+            f"--url: {server} is tuned as a private instance, which has its own page. Leave --url out, or "
+            "tune "
             "the installed service with --managed."
         )
     serving, facts_serving = (server, facts) if kind in ALONE else _find_serving(host, server, facts)
@@ -210,8 +213,8 @@ def _write_skeleton(skeleton: str, server: str, path: Path, host: Host, *, given
     """Write the example of a server that its study describes. Raises UsageError for other options."""
     if any(each is not None for each in given):
         raise UsageError(
-            f"--url, --content, --backend, --from, --host: the file of {server} describes its server itself. "
-            "Leave them out."
+            f"--url, --content, --backend, --from, --host: the study of {server} describes its server itself. "
+            "Leave these options out."
         )
     generator = choose_generator(host, LoadSettings())
     text = MODELINE + (INTRO + skeleton + TAIL).format(
@@ -238,7 +241,7 @@ def refuse_present(path: Path) -> None:
 
 
 def _present(path: Path) -> UsageError:
-    return UsageError(f"{path}: this file is there already. Give another with -o, or remove it.")
+    return UsageError(f"{path}: this file exists already. Give another path with -o, or remove the file.")
 
 
 def write_new(path: Path, text: str) -> Path:
@@ -312,7 +315,7 @@ def _find_backend(host: Host, server: str, facts: Facts, backend: str) -> _Behin
     speaks = _find_protocol(host, backend, applications)
     if speaks not in facts.passes_to:
         how = f" ({speaks})" if speaks else ", which answers no requests"
-        raise UsageError(f"--backend: {server} cannot pass requests to {backend}{how}. Leave it out.")
+        raise UsageError(f"--backend: {server} cannot pass requests to {backend}{how}. Leave --backend out.")
     if backend in applications:
         is_tunnel = speaks == WEBSOCKET
         generator = next(iter(plugins.generators_of(speaks))) if is_tunnel else ""
@@ -332,7 +335,7 @@ def _find_protocol(host: Host, backend: str, applications: Collection[str]) -> s
         facts = plugins.make_private_server(backend).detect(host)
         return "" if facts.port is None else facts.speaks
     known = ", ".join((*servers, *applications))
-    raise UsageError(f"--backend: there is no {backend!r}. Use one of: {known}.")
+    raise UsageError(f"--backend: there is no backend {backend!r}. Use one of: {known}.")
 
 
 def _kind_of(adapter: Server, facts: Facts, url: str | None = None) -> TuningKind:
@@ -363,7 +366,7 @@ def _ask_for(
         fitting = ", ".join(
             each.name for each in BUILTIN_LOADS.values() if each.is_program != found.is_program
         )
-        raise UsageError(f"--content: {server} {does}, and {content} is {found.title}. Take {fitting}.")
+        raise UsageError(f"--content: {server} {does}, and {content} is {found.title}. Use {fitting}.")
     return f"content: {content}          # {found.title}; others: `tuner loads`"
 
 
@@ -373,8 +376,9 @@ def _propose_load(host: Host, adapter: Server, url: str | None, target: str) -> 
     proposed = propose_load(host, found.installation) if url is None else ProposedLoad(url=url)
     if proposed is None:
         raise UsageError(
-            f"{adapter.name}: it is tuned as the installed service behind a web server, and which page it "
-            f"makes is not known. Name one: tuner init {adapter.name} --url http://127.0.0.1/index.php"
+            f"{adapter.name}: it is tuned as the installed service behind a web server, and tuner does not "
+            "know a page that this "
+            f"service makes. Name one: tuner init {adapter.name} --url http://127.0.0.1/index.php"
         )
     proposed = proposed if url else replace(proposed, url=_see_from_here(proposed.url, target))
     parse_url(proposed.url, where="--url")
@@ -403,8 +407,9 @@ def _find_serving(host: Host, tuned: str, asked: Facts) -> tuple[str, Facts]:
         if _kind_of(adapter, facts) is TuningKind.PRIVATE and fits:
             return name, facts
     raise TargetError(
-        f"{tuned}: it serves nothing itself, and no server is installed that could meanwhile. Install "
-        f"one of {', '.join(packages)}, as with: apt-get install {packages[0]}"
+        f"{tuned}: it serves nothing itself, and no server is installed that could serve while it is tuned. "
+        "Install "
+        f"one of {', '.join(packages)}, for example: apt-get install {packages[0]}"
     )
 
 
@@ -432,4 +437,6 @@ def space_for(server: str) -> str:
     names = [row["name"] for row in describe_spaces() if row["server"] == server]
     if names:
         return next((name for name in names if _has_private(name)), names[0])
-    raise UsageError(f"{server}: there is no space for it. Write one and name its path in the study file.")
+    raise UsageError(
+        f"{server}: tuner has no search space for it. Write one and name its path in the study file."
+    )

@@ -121,7 +121,10 @@ def _tell_tried(settings: Study, space: Space, trials: Sequence[Trial]) -> list[
     ranking = rank(space, trials, settings.constraints)
     posterior = ranking.posterior
     if posterior is None:
-        raise UsageError(f"{settings.path}: its default was never measured. Run the study to its end.")
+        raise UsageError(
+            f"{settings.path}: the default of this study was never measured. Finish the study: tuner run "
+            "STUDY"
+        )
     default, groups = config_key(space.default()), dict[str, list[Trial]]()
     for trial in as_baselines(trials):
         key = config_key(trial.config)

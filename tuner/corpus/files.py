@@ -17,7 +17,7 @@ MOST_BYTES = 256 * 2**20
 """Of all files together, which are in memory at once."""
 LONGEST_NAME = 100
 """Of what was tuned, in the name of a file."""
-REMOVE = "Remove the file, or get it again from where it came from"
+REMOVE = "Remove the file, or copy it again from its source"
 _FORM = TypeAdapter(CorpusStudy)
 
 
@@ -67,13 +67,13 @@ def read_corpus(corpus: Path) -> tuple[CorpusStudy, ...]:
         total = sum(path.lstat().st_size for path in paths)
     except (FileNotFoundError, NotADirectoryError) as error:
         raise problem(
-            str(corpus), "there is no such corpus", f"Fill one: tuner corpus add STUDY --corpus {corpus}"
+            str(corpus), "there is no such corpus", f"Make one: tuner corpus add STUDY --corpus {corpus}"
         ) from error
     except OSError as error:
         raise TargetError(f"{corpus}: cannot be read ({error.strerror}). Check its permissions.") from error
     if len(paths) > MOST_FILES or total > MOST_BYTES:
-        wrong = f"it holds {len(paths)} studies of {total / 2**20:.0f} MiB, more than is read at once"
-        raise problem(str(corpus), wrong, "Move those of other servers to another folder")
+        wrong = f"it has {len(paths)} files of {total / 2**20:.0f} MiB in all, more than tuner reads at once"
+        raise problem(str(corpus), wrong, "Move the files of other servers to another folder")
     return tuple(map(read_corpus_study, paths))
 
 
@@ -97,7 +97,7 @@ def read_corpus_study(path: Path) -> CorpusStudy:
 def parse_corpus_study(content: bytes, where: str) -> CorpusStudy:
     """Return the study that a file holds. Raises UsageError."""
     if len(content) > LARGEST_FILE_BYTES:
-        wrong = f"it is larger than {LARGEST_FILE_BYTES // 2**20} MiB, as no study of a corpus is"
+        wrong = f"it is larger than {LARGEST_FILE_BYTES // 2**20} MiB, more than any study of a corpus"
         raise problem(where, wrong, REMOVE)
     try:
         return _FORM.validate_json(content)
@@ -111,8 +111,8 @@ def _explain(error: ValidationError, where: str) -> UsageError:
     fault = next((each for each in faults if each["loc"] == ("version",)), faults[0])
     place = ".".join(str(part)[:40] for part in fault["loc"])
     if place == "version":
-        wrong = f"version {quote(fault['input'])} of the form is not {VERSION}"
-        return problem(where, wrong, "Read it with the tuner that wrote it, or add the study again")
+        wrong = f"the file has version {quote(fault['input'])} of the format, and this tuner reads {VERSION}"
+        return problem(where, wrong, "Use the tuner that wrote the file, or add the study again")
     shown = "" if fault["type"] in {"missing", "json_invalid"} else f", not {quote(fault['input'])}"
     said = fault["msg"].rstrip(".")
     return problem(f"{where}: {place}" if place else where, f"{said}{shown}", REMOVE)

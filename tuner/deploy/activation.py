@@ -106,7 +106,10 @@ class Activation:
             if step.kind is StepKind.PID and server is not None:
                 pid = read_pid(completed)
                 if pid is None:
-                    raise NotReady(f"{server.name}: it answers, but its first process is not to be found.")
+                    raise NotReady(
+                        f"{server.name}: the service answers, but its first process cannot be found. Check "
+                        "its pid file or unit."
+                    )
                 pids[server.name] = pid
         return pids
 

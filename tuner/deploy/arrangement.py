@@ -107,7 +107,7 @@ def refuse_other_protocol(settings: Study, generator: LoadGenerator, protocol: s
     if load.command or load.script or sent == wanted:
         return
     raise UsageError(
-        f"{settings.path}: load.generator: {generator.name} sends {sent}, and the servers are asked in "
+        f"{settings.path}: load.generator: {generator.name} sends {sent}, and this study needs "
         f"{wanted}. Write one of {', '.join(plugins.generators_of(wanted))}."
     )
 
@@ -119,8 +119,9 @@ def link_servers(settings: Study, facts: Mapping[str, Facts]) -> Chain:
     if port is not None and chain.ports[APPLICATION] != port:
         other = next(name for name, taken in chain.ports.items() if taken == port)
         raise UsageError(
-            f"{settings.path}: backend.port: {port} is where {other} listens. Let the application listen on "
-            "another one."
+            f"{settings.path}: backend.port: the server {other} already listens on port {port}. Let the "
+            "application listen on "
+            "another port."
         )
     return chain
 

@@ -47,7 +47,7 @@ class ResolvedLoad:
     def expected(self) -> str:
         """Return which answer is right, in words."""
         if self.requests:
-            return "what each of `requests:` has to get"
+            return "the correct response of each of `requests:`"
         return describe_right(RequestKind(path="/", body_bytes=self.body_bytes, body=self.body))
 
     def is_answered_as(self, other: "ResolvedLoad") -> bool:

@@ -59,10 +59,13 @@ def link(facts: Mapping[str, Facts], backends: Mapping[str, str], *, where: str 
     """
     names = [name for name, each in facts.items() if each.port is not None]
     if not names:
-        raise UsageError(f"{where}: none of {', '.join(facts)} answers the load. Put a server before them.")
+        raise UsageError(
+            f"{where}: none of {', '.join(facts)} accepts connections from the load generator. Put a web "
+            "server before them."
+        )
     if facts[names[0]].speaks != HTTP:
         raise UsageError(
-            f"{where}: {names[0]} speaks {facts[names[0]].speaks}, which no load generator does. Put a web "
+            f"{where}: {names[0]} speaks {facts[names[0]].speaks}, which no load generator speaks. Put a web "
             f"server before it that passes requests on, as `servers: [WEB SERVER, {names[0]}]`."
         )
     for name, backend in backends.items():
@@ -107,7 +110,7 @@ def _refuse_chain(where: str, chain: Chain, facts: Mapping[str, Facts]) -> None:
     if chain.backends.get(walked[-1]):
         raise UsageError(
             f"{where}: {walked[-1]} passes requests back to {chain.backends[walked[-1]]}, in a circle. "
-            "Name the server under load first."
+            "Name the server that receives the load first."
         )
     for name, backend in pairwise(walked):
         if facts[backend].speaks not in facts[name].passes_to:
@@ -123,5 +126,6 @@ def _refuse_chain(where: str, chain: Chain, facts: Mapping[str, Facts]) -> None:
     for name in chain.ports:
         if name not in walked:
             raise UsageError(
-                f"{where}: no server passes requests to {name}. Say whose `backend:` it is, or leave it out."
+                f"{where}: no server passes requests to {name}. Name it as the `backend:` of a server, or "
+                "leave it out."
             )

@@ -122,8 +122,9 @@ def choose_url(settings: Study, servers: tuple[DiscoveredServer, ...]) -> str:
     if port is None:
         names = ", ".join(each.name for each in servers)
         raise UsageError(
-            f"{settings.path}: load.path: none of {names} is known to answer HTTP itself, so {path!r} is not "
-            "enough. Write the whole URL, as http://web1:8080/index.html."
+            f"{settings.path}: load.path: tuner knows no HTTP port of {names}, so the path {path!r} alone is "
+            "not "
+            "enough. Write the whole URL, such as http://web1:8080/index.html."
         )
     return f"http://{address_of(settings.target.host)}:{port}{path}"
 
@@ -191,7 +192,8 @@ def _leave_out_bounded(host: Host, server: DiscoveredServer) -> DiscoveredServer
     granted = server.adapter.in_force(host, look, asked, installation, pid)
     less = {name: value for name, value in granted.items() if value != asked[name]}
     reasons = {
-        name: f"its file says {asked[name]}, and the kernel grants {value}" for name, value in less.items()
+        name: f"its file says {asked[name]}, but the kernel grants only {value}"
+        for name, value in less.items()
     }
     facts = replace(facts, current={**facts.current, **less}, withheld={**facts.withheld, **reasons})
     return replace(server, installation=replace(installation, facts=facts))
@@ -273,8 +275,9 @@ def _refuse_page_errors(host: Host, url: str, page: bytes, servers: Iterable[Ser
         errors = server.page_errors(page, b"") if isinstance(server, BackendServer) else ()
         if errors:
             raise TargetError(
-                f"{host.name}: {url} answers 200, but its program failed: {quote_words(errors, b'')}. "
-                "Correct the page; a failed one is nothing to measure."
+                f"{host.name}: {url} answers 200, but the program behind it failed: "
+                f"{quote_words(errors, b'')}. "
+                "Correct the page first."
             )
 
 
@@ -305,7 +308,7 @@ def _describe_stopped(host: Host, service: Service) -> str:
     if pid is None:
         return f"{service.name} does not run. Start it first: {start}"
     return (
-        f"{service.name} runs as process {pid}, and {service.pid_file} does not say so. End that process, "
+        f"{service.name} runs as process {pid}, but {service.pid_file} names no such process. End it, "
         f"and start the service: {start}"
     )
 

@@ -69,7 +69,7 @@ def check_load_target(
     with _token(target, token_directory) as (file_name, content):
         for name in doubts:
             _expect_token(url, name, sources[name], file_name, content)
-    return f"{url.origin} serves what was put into {token_directory} on {target.name}"
+    return f"{url.origin} serves the test file that tuner put into {token_directory} on {target.name}"
 
 
 def read_network(host: Host) -> NetworkView:
@@ -81,13 +81,13 @@ def _network(name: str, done: tuple[Completed, ...]) -> NetworkView:
     texts = [each.stdout.decode(errors="replace") for each in done]
     if len(texts) != len(ASK_NETWORK) or "LOCAL" not in texts[0]:
         raise TargetError(
-            f"{name}: /proc/net/fib_trie does not tell its addresses. tuner needs Linux with /proc."
+            f"{name}: /proc/net/fib_trie does not list its addresses. tuner needs Linux with /proc."
         )
     try:
         addresses = (*_local_networks(texts[0]), *_interface_addresses(texts[1]))
     except ValueError as error:
         raise TargetError(
-            f"{name}: what /proc/net tells of its addresses cannot be read: {error}. Look there."
+            f"{name}: the addresses in /proc/net cannot be understood: {error}. Check that directory."
         ) from error
     return NetworkView(addresses=addresses, identity=(texts[2].strip(), texts[3].strip()))
 
@@ -124,7 +124,9 @@ def _ask_addresses(name: str) -> Command:
 
 
 def _unreadable(source: Host, name: str, error: ValueError) -> TargetError:
-    return TargetError(f"{source.name}: what getent tells of {name} cannot be read: {error}. Look there.")
+    return TargetError(
+        f"{source.name}: the output of `getent ahosts {name}` cannot be understood: {error}. Run it there."
+    )
 
 
 def _doubt(url: Url, target: NetworkView, source: Host) -> str | None:
@@ -140,9 +142,9 @@ def _doubt(url: Url, target: NetworkView, source: Host) -> str | None:
         return f"the name {url.host} cannot be resolved"
     for address in addresses:
         if not target.has(address):
-            return f"that is {address}, which the target does not have"
+            return f"it leads to {address}, which is no address of the target"
         if here.has(address) and here.identity != target.identity:
-            return f"that is {address}, which is the load host's own"
+            return f"it leads to {address}, which is an address of the load host itself"
     return None
 
 
@@ -218,6 +220,7 @@ def _expect_token(url: Url, name: str, source: Host, file_name: str, content: by
     if served.returncode == 0 and served.stdout == content:
         return
     raise TargetError(
-        f"load.path: no load is sent to {url.origin}: asked from {name}, it does not serve the file that was "
-        "put into `load.token_directory:` on the target. Write the document root of that very site."
+        f"load.path: no load is sent to {url.origin}: requested from {name}, it does not serve the test file "
+        "that tuner "
+        "put into `load.token_directory:` on the target. Write the document root of exactly this site."
     )

@@ -210,7 +210,7 @@ class ManagedTarget:
         lease = self._lease
         if lease is None:
             raise TargetError(
-                f"{self.host.name}: nothing is changed before the host is held. Call hold() first."
+                f"{self.host.name}: nothing may be changed before the host is locked. Call hold() first."
             )
         began_s = time.monotonic()
         files = self.files(config) if files is None else files
@@ -257,7 +257,9 @@ class ManagedTarget:
         if self._warn is not None:
             pages = (page for each in changed for page in each.pages)
             right = "; ".join(f"{each.kind.path}: {describe_right(each.kind)}" for each in pages)
-            self._warn(f"{self.host.name}: a page was replaced meanwhile. A right answer is now: {right}.")
+            self._warn(
+                f"{self.host.name}: a page has changed during the run. The correct response is now: {right}."
+            )
         return True
 
     @contextmanager
@@ -309,7 +311,7 @@ class ManagedTarget:
             )
             found |= read
             differing += [
-                f"{server.name}: {name}: {asked[name]} was asked, {value} is active"
+                f"{server.name}: {name}: {asked[name]} was requested, {value} is active"
                 for name, value in read.items()
                 if name in asked and asked[name] != value
             ]

@@ -30,18 +30,20 @@ def refuse_lost_manner(host: Host, service: Service) -> None:
     sessions = words.get("NSsid", [])
     if words.get("Pid", [])[:1] == ["1"]:
         raise TargetError(
-            f"{host.name}: {service.name} is the first process of its container, which would end with it. "
-            "Start it as a daemon under an init there."
+            f"{host.name}: {service.name} is the first process of its container, so a restart would end the "
+            "container. "
+            "Start it as a daemon under an init process there."
         )
     # A daemon has left its parent. php-fpm has a session of its own in the foreground, too.
     is_child = words.get("PPid", ["1"])[0] not in {"0", "1"}
     if is_child or (len(sessions) == 2 and sessions[0] == sessions[1]):  # noqa: PLR2004 - its own and its parent's
         raise TargetError(
-            f"{host.name}: {service.name} is kept by process {words['PPid'][0]}, which would notice a "
+            f"{host.name}: {service.name} is supervised by process {words['PPid'][0]}, which would notice a "
             "restart. Start it as a daemon, or with systemd."
         )
     if service.uses_environment and words.get("cut", ["0"]) != ["0"]:
         raise TargetError(
-            f"{host.name}: {service.name} may need its environment (`env`, `clear_env`), which its title has "
-            "overwritten: a restart would lose it. Start it with systemd, whose unit knows it."
+            f"{host.name}: {service.name} may need environment variables (`env`, `clear_env`) that its "
+            "process title has "
+            "overwritten, so a restart would lose them. Start it with systemd."
         )

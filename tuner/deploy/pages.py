@@ -216,7 +216,7 @@ def _describe_varying(kind: RequestKind, seen: _Seen, *, is_packed: bool) -> Pag
 
 
 def _take_varying(kind: RequestKind, found: str = "") -> Page:
-    said = f"{kind.path}{found}: a right answer is {describe_right(kind)}"
+    said = f"{kind.path}{found}: a correct response is {describe_right(kind)}"
     return Page(kind=kind, response_bytes=None, said=said)
 
 
@@ -229,7 +229,7 @@ def _compare(kind: RequestKind, first: Answer, second: Answer) -> Page:
         )
     if len(first.body) > MOST_CONTENT_BYTES:
         raise NotReady(
-            f"load.body: {kind.path} has {len(first.body):,} bytes, and checksums are for "
+            f"load.body: {kind.path} has {len(first.body):,} bytes, and checksums need "
             f"{MOST_CONTENT_BYTES:,} or fewer. Write `body: length`."
         )
     body = replace(kind.body, content=first.body, varies=True)

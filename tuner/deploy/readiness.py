@@ -210,10 +210,11 @@ def _suggest(kind: RequestKind, answer: Answer) -> str:
     if answer.status == kind.status and kind.body.contains:
         return "Correct `body: contains`, or the page."
     if answer.status == UNAUTHORIZED:
-        return "Write what it asks for among `load.headers:`, as Authorization or Cookie."
+        return "Write the credentials into `load.headers:`, such as Authorization or Cookie."
     if HTTP_OK <= answer.status < HTTP_ERROR and answer.status != kind.status:
         return (
-            f"Correct load.path, or expect it: `requests: [{{path: {kind.path}, status: {answer.status}}}]`."
+            "Correct load.path, or accept this status: `requests: "
+            f"[{{path: {kind.path}, status: {answer.status}}}]`."
         )
     return "Correct load.path or content, or let the server's user read the page."
 
@@ -295,7 +296,7 @@ def read_answer(completed: Completed, *, protocol: str = HTTP1) -> Answer:
     """
     if completed.returncode == NO_PROGRAM:
         raise TargetError(
-            "there is no program 'curl' on the target, which asks for pages there. Install it with: apt-get "
+            "tuner requests pages with curl, which is not installed on the target. Install it: apt-get "
             "install curl"
         )
     trouble, _, counts = completed.stderr.decode(errors="replace").rpartition("\n")

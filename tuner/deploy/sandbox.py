@@ -97,7 +97,7 @@ class Instance:
         """Return what is active, and a sentence for each value that is not as asked."""
         found = self.server.effective(sandbox, self.config, self.site, self.facts, self.process)
         return found, [
-            f"{name}: {self.config[name]} was asked, {value} is active"
+            f"{name}: {self.config[name]} was requested, {value} is active"
             for name, value in found.items()
             if name in self.config and self.config[name] != value
         ]
@@ -379,7 +379,7 @@ class SandboxTarget:
         if (page.path, page.status, page.method) != (content.path, HTTPStatus.OK, "GET"):
             return
         if content.body not in {None, answer.body}:
-            raise NotReady(f"{self.url} answered with another page of the right length: {answer.said!r}.")
+            raise NotReady(f"{self.url} answered with another page of the same length: {answer.said!r}.")
         if self.load.manner.accept_encoding and content.body_bytes not in {None, len(answer.body)}:
             raise NotReady(
                 f"{self.url} answered with a page of {len(answer.body)} bytes when it is unpacked, where "
@@ -413,6 +413,7 @@ class SandboxTarget:
         found = [error for each in backends for error in each.page_errors(answer.body, log)]
         if found:
             raise NotReady(
-                f"{self.url} answered {answer.status}, but its program failed: {quote_words(found, b'')}. "
-                "Correct the page; a failed one is nothing to measure."
+                f"{self.url} answered {answer.status}, but the program behind it failed: "
+                f"{quote_words(found, b'')}. "
+                "Correct the page first."
             )

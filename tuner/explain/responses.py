@@ -130,7 +130,10 @@ def _describe_other(space: Space, config: Config, parameter: Parameter, response
         return Other(parameter=name, default=default, finding=Finding.CANNOT_ACT, reason=reason)
     if response is None or not response.others:
         return Other(
-            parameter=name, default=default, finding=Finding.UNKNOWN, reason="no other value fits the rest"
+            parameter=name,
+            default=default,
+            finding=Finding.UNKNOWN,
+            reason="no other value is valid with the rest",
         )
     draws = response.draws[:, response.others]
     finding, bound, at = find(draws)
@@ -150,7 +153,7 @@ def _describe_other(space: Space, config: Config, parameter: Parameter, response
 def _say_too_little(response: Response) -> str:
     """Write why a finding is open: nothing can be said of what was hardly tried."""
     if response.tried >= LEAST_TRIED:
-        return "the trials do not tell"
+        return "the trials do not decide"
     often = f"only {response.tried} time{'' if response.tried == 1 else 's'}" if response.tried else "never"
     return f"tried {often} at another value"
 

@@ -42,7 +42,9 @@ def describe_depth(
     """
     known = {each.name: each for each in space.parameters}
     if name not in known:
-        raise UsageError(f"--parameter: {space.name} has no parameter {name!r}. {suggest(name, known)}")
+        raise UsageError(
+            f"--parameter: the search space {space.name} has no parameter {name!r}. {suggest(name, known)}"
+        )
     parameter = known[name]
     tried = [trial.config[name] for trial in trials if trial.counts and name in trial.config]
     values = list_values(space, config, name, tried)
@@ -107,7 +109,7 @@ def explain(
     """
     config = config or space.default()
     if not space.dimensions:
-        return Explanation(metric=metric, refusal="The study searches no parameter.")
+        return Explanation(metric=metric, refusal="The study tunes no parameter.")
     beliefs = Beliefs.of(space, trials, seed=seed)
     if beliefs is None:
         return Explanation(metric=metric, refusal="The default has not been measured yet.")
@@ -157,7 +159,7 @@ def _plan(beliefs: Beliefs, found: Explanation, trials: Sequence[Trial], config:
 def _explain_cost(space: Space, trials: Sequence[Trial], config: Config, cost: str, seed: int) -> Explanation:
     seen = observe_costs(space, trials, cost)
     if seen is None:
-        return Explanation(metric=cost, refusal=f"Too few trials of the default have {cost}.")
+        return Explanation(metric=cost, refusal=f"Too few trials of the default have a value of {cost}.")
     return _explain(Beliefs.about(space, seen, seed=seed), trials, config, cost)
 
 

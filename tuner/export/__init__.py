@@ -70,7 +70,7 @@ def export(summary: Summary, name: str, *, rendered: Mapping[str, Rendered | Rew
     if name not in rendered:
         raise UsageError(
             f"{summary.study}: the study tunes {', '.join(sorted(rendered))}, so there is nothing to export "
-            f"as {name}. Choose --format json, or one of its own servers."
+            f"as {name}. Choose --format json, or one of these servers."
         )
     return _export_server(summary, name, rendered[name])
 
@@ -109,7 +109,8 @@ def refuse_less_capacity(summary: Summary, purpose: str) -> None:
     """Raise UsageError for a winner that has less capacity than the default, unless the study allows it."""
     if summary.is_held_back:
         raise UsageError(
-            f"{summary.study}: {'; '.join(summary.lacks)}. With slow clients connected that is an outage, so "
+            f"{summary.study}: {'; '.join(summary.lacks)}. With slow clients connected, this lack of "
+            "capacity is an outage, so "
             f"there is no {purpose}. Tune again in a new study, or write `- {{allow: [capacity]}}` under "
             "`space:`."
         )
@@ -131,4 +132,6 @@ def refuse_unknown_format(name: str) -> None:
     if name not in formats:
         near = get_close_matches(name, formats, n=1)
         meant = f" Did you mean {near[0]}?" if near else ""
-        raise UsageError(f"--format: there is no format {name!r}.{meant} There are: {', '.join(formats)}.")
+        raise UsageError(
+            f"--format: there is no format {name!r}.{meant} Known formats: {', '.join(formats)}."
+        )

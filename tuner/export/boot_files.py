@@ -51,7 +51,7 @@ def export_boot_files(
         f"undo: rm {place}{take} && systemd-tmpfiles --create {UNDO}",
         *describe_by_hand(summary, by_hand),
     )
-    said = "values before: read from this host at the time of the export"
+    said = "values before the change, as read from this host during the export"
     undo_head = write_head(summary, f"{said}; apply with systemd-tmpfiles --create {UNDO}")
     files = {
         NAME: head + "".join(write_line(path, value) for path, value in new.items()),

@@ -31,12 +31,16 @@ def export_drop_in(summary: Summary, server: str, rendered: Rendered, drop_in: D
     head = write_head(
         summary,
         f"apply: cp {name} {drop_in.directory}/ && {enable} && {check}",
-        f"then stop and start it: {drop_in.note}",
+        f"then stop and start the server: {drop_in.note}",
         f"undo: sh {undo}",
         *([drop_in.elsewhere] if drop_in.elsewhere else []),
         *describe_lowered(summary.space, rendered.lowered),
     )
-    tail = comment("", "change by hand, where your sites have it:", *elsewhere) if elsewhere else ""
+    tail = (
+        comment("", "change these lines by hand, where your sites have them:", *elsewhere)
+        if elsewhere
+        else ""
+    )
     tail = tail.replace(str(SITE.directory), drop_in.log_directory)
     text = head + "".join(f"{line}\n" for line in lines) + tail
     return {name: text.encode(), undo: write_undo(summary, drop_in.directory / name, drop_in)}
@@ -52,12 +56,12 @@ def write_undo(summary: Summary, path: PurePosixPath, drop_in: DropIn) -> bytes:
     """Write the commands that take the file away."""
     return (
         "#!/bin/sh\n"
-        + write_head(summary, "takes these settings away again; run as root")
+        + write_head(summary, "removes these settings; run as root")
         + "set -eu\n"
         + f"{shlex.join(drop_in.disable)}\n"
         + f"rm -f {shlex.quote(str(path))}\n"
         + f"{shlex.join(drop_in.check)}\n"
-        + f'echo "Stop and start it now: {shlex.join(drop_in.restart)}"\n'
+        + f'echo "Stop and start the server now: {shlex.join(drop_in.restart)}"\n'
     ).encode()
 
 

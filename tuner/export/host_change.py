@@ -139,8 +139,8 @@ def find_change(summary: Summary, differences: Mapping[str, Rendered | Rewritten
     by_hand = tuple(_describe_rendered(differences))
     if not files and not settings:
         raise UsageError(
-            f"{summary.study}: the winner changes no installed file and no value of the kernel"
-            f"{''.join(f'; {each}' for each in by_hand)}. Choose --format json, or that of a server."
+            f"{summary.study}: the winner changes no installed file and no kernel setting"
+            f"{''.join(f'; {each}' for each in by_hand)}. Choose --format json, or the name of a server."
         )
     services = tuple(
         ServiceChange(

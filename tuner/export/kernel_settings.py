@@ -47,12 +47,12 @@ def export_kernel_settings(
     head = write_head(
         summary,
         f"apply: cp {NAME} /etc/sysctl.d/ && sysctl -p /etc/sysctl.d/{NAME}",
-        "then restart the server: a listener keeps the limits of the moment at which it was opened",
+        "then restart the server: a listening socket keeps the limits with which it was opened",
         f"undo: rm /etc/sysctl.d/{NAME} && sysctl -p {UNDO}",
         *describe_lowered(summary.space, lowered),
         *describe_by_hand(summary, by_hand),
     )
-    origin = "read from this host at the time of the export" if is_present else "the study's default"
+    origin = "read from this host during the export" if is_present else "the study's default"
     undo_head = write_head(summary, f"values before: {origin}; apply with sysctl -p {UNDO}")
     return {
         NAME: (head + "".join(write_line(path, value) for path, value in new.items())).encode(),

@@ -19,10 +19,10 @@ def export_listing(summary: Summary, server: str, rendered: Rendered) -> dict[st
         return {}
     head = [
         *describe_origin(summary),
-        f"the installed files are not changed: {rendered.reason or 'it is not known where they are'}",
-        f"apply: put these lines into the files of {server}, each into its section, in place of what stands",
-        "after `was:`; check them and restart the server",
-        "undo: put back what stands after `was:`",
+        f"the installed files are not changed: {rendered.reason or 'tuner does not know where they are'}",
+        f"apply: put these lines into the files of {server}, each into its section, in place of the text",
+        "after `was:`; then check the configuration and restart the server",
+        "undo: restore the text after `was:`",
         *describe_lowered(summary.space, rendered.lowered),
     ]
     if any(str(SITE.directory) in line for line in lines):

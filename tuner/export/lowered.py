@@ -51,7 +51,7 @@ def find_lowered(space: Space, config: Config, installed: Config) -> Lowered:
 def describe_lowered(space: Space, lowered: Lowered) -> list[str]:
     """Return a line for each setting that is lowered."""
     return [
-        f"lowers what is installed: {name} {space.show(name, before)} → {space.show(name, after)}"
+        f"lowers the installed value: {name} {space.show(name, before)} → {space.show(name, after)}"
         for name, (before, after) in lowered.items()
     ]
 

@@ -97,7 +97,7 @@ def describe_effects(summary: Summary) -> list[str]:
         for each in settings
     ]
     return said + [
-        f"{name} {show(name, old)} → {show(name, new)}: follows from the others"
+        f"{name} {show(name, old)} → {show(name, new)}: derived from the others"
         for name, (old, new) in summary.shipped.items()
         if name not in summary.changes
     ]
@@ -132,7 +132,7 @@ def describe_by_hand(summary: Summary, refused: Mapping[str, str]) -> list[str]:
     # A limit that follows from the others on this host need not have been one where the winner was measured.
     values = {name: f" = {show(name, winner[name])}" if name in winner else "" for name in refused}
     return [
-        "CHANGE BY HAND, as the gain was measured with these as well:",
+        "CHANGE BY HAND, as the gain was measured with these settings, too:",
         *(f"  {name}{values[name]} ({why})" for name, why in refused.items()),
     ]
 

@@ -115,8 +115,8 @@ def refuse_strange(path: PurePosixPath) -> None:
     """Raise TargetError for a path that would lead out of the folder of an export: a host tells its own."""
     if ".." in path.parts or not path.is_absolute() or not str(path).isprintable():
         raise TargetError(
-            f"{make_printable(str(path))}: no file is exported under such a name. Look at that host: who "
-            "told it where its configuration is?"
+            f"{make_printable(str(path))}: tuner exports no file with such a path. Check the host, "
+            "which named this path as part of its configuration."
         )
 
 
@@ -152,7 +152,7 @@ def _write_undo(summary: Summary, name: str, rewritten: Rewritten, after: Files)
     lines += [shlex.join(("rmdir", "--ignore-fail-on-non-empty", "--", str(each))) for each in sorted(units)]
     lines += _commands(rewritten.service, after)
     if restart := _restart(rewritten.service):
-        lines.append(shlex.join(("echo", f"Stop and start it now: {restart}")))
+        lines.append(shlex.join(("echo", f"Stop and start the server now: {restart}")))
     return b"".join((*parts, *(f"{line}\n".encode() for line in lines)))
 
 

@@ -17,7 +17,7 @@ OWN_SYSCTL_FILE = "99-tuner.conf"
 LEAST_FREE_KIB = 16 * 1024
 """Originals and the log of a session take some hundred kilobytes; the rest is for others who write there."""
 
-PROCESS = "a process of that name"
+PROCESS = "seen among the running processes"
 PACKAGE_MANAGERS = frozenset(
     {"apt", "apt-get", "aptitude", "dpkg", "dpkg-trigger", "dnf", "dnf5", "yum", "rpm", "zypper"}
 )
@@ -102,7 +102,7 @@ def _tuning_daemons(inventory: Inventory, keys: set[str]) -> Iterator[Conflict]:
         yield Conflict(
             what=f"TuneD runs with the profile {inventory.profile or 'unknown'}",
             where="/etc/tuned/active_profile",
-            remedy="It sets the kernel's keys itself: run `tuned-adm off` for the time of the study.",
+            remedy="It sets kernel settings itself: run `tuned-adm off` for the time of the study.",
             is_refused=bool(keys),
         )
     if "bpftune" in inventory.processes:
@@ -126,38 +126,38 @@ def _agents(inventory: Inventory) -> Iterator[Conflict]:
     running = sorted(inventory.processes & AGENTS.keys())
     for name in running:
         yield Conflict(
-            what=f"{name} keeps this host as its own rules say",
+            what=f"{name} may undo changes of a run, as it enforces its own rules on this host",
             where=PROCESS,
-            remedy=f"Let it rest for the time of the study: {AGENTS[name]}.",
+            remedy=f"Pause {name} for the time of the study: {AGENTS[name]}.",
             is_refused=bool(marks),
         )
     for path, mark in marks.items():
         yield Conflict(
             what=f"configuration management writes this file: {mark[:80]!r}",
             where=str(path),
-            remedy="Put what was found to be best into its template; what is written here is lost there.",
+            remedy="Put the winner into the template of that tool, which may overwrite this file.",
         )
 
 
 def _package_managers(inventory: Inventory) -> Iterator[Conflict]:
     for name in sorted(inventory.processes & PACKAGE_MANAGERS):
         yield Conflict(
-            what=f"{name} runs and may replace or restart what is tuned",
+            what=f"{name} runs, and may replace or restart the servers that are tuned",
             where=PROCESS,
-            remedy="Wait until it has ended, and keep unattended upgrades away meanwhile.",
+            remedy="Wait until it has ended, and let no unattended upgrade start during the run.",
             is_refused=True,
         )
     # unattended-upgrades is Python by its name, and another process of it waits for the shutdown all day.
     for path in sorted(each for each in inventory.locked if not _is_of_certificates(each)):
         yield Conflict(
-            what="packages are being changed, which may replace or restart what is tuned",
+            what="packages are being changed, which may replace or restart the servers that are tuned",
             where=f"{path} is locked",
-            remedy="Wait until it has ended.",
+            remedy="Wait until the package manager has ended.",
             is_refused=True,
         )
     if inventory.has_triggers:
         yield Conflict(
-            what="dpkg has triggers left to run, which may restart what is tuned",
+            what="dpkg has triggers left to run, which may restart the servers that are tuned",
             where=str(TRIGGERS),
             remedy="Run them first: dpkg --triggers-only --pending.",
         )
@@ -186,9 +186,9 @@ def _timers(inventory: Inventory) -> Iterator[Conflict]:
     for timer in sorted(inventory.timers):
         stopped = f"systemctl stop {timer}" if timer.endswith(".timer") else f"move {timer} away"
         yield Conflict(
-            what="it may replace files and restart services in the middle of a run, which would end it",
+            what="a timer may replace files and restart services during a run, which would end the run",
             where=timer,
-            remedy=f"Keep it from firing for the time of the study: {stopped}.",
+            remedy=f"Stop it for the time of the study: {stopped}.",
         )
 
 
@@ -197,7 +197,7 @@ def _dependents(inventory: Inventory) -> Iterator[Conflict]:
         yield Conflict(
             what=f"{', '.join(units)} depend on {service}: systemd restarts them in each trial",
             where=f"systemctl list-dependencies --reverse {service}",
-            remedy="Check that they stand many restarts, or remove the dependency for the time of the study.",
+            remedy="Check that these units tolerate many restarts, or remove the dependency meanwhile.",
         )
 
 
@@ -209,7 +209,7 @@ def _boot_settings(inventory: Inventory, keys: set[str]) -> Iterator[Conflict]:
                 yield Conflict(
                     what=f"{key.replace('/', '.')} is set to {value[:40]!r} at boot, after tuner's own file",
                     where=str(path),
-                    remedy="Remove that line before `tuner apply`, or the winner is gone with a reboot.",
+                    remedy="Remove that line before `tuner apply`, or a reboot replaces the winner's value.",
                 )
 
 
@@ -246,17 +246,19 @@ def _containers(inventory: Inventory, keys: set[str]) -> Iterator[Conflict]:
     shared = sorted(key.replace("/", ".") for key in keys if not key.startswith("net/"))
     yield Conflict(
         what=f"this host is a container ({inventory.container})"
-        + (f", which shares {', '.join(shared)} with the machine around it" if shared else ""),
+        + (f", which shares {', '.join(shared)} with its host machine" if shared else ""),
         where="systemd-detect-virt --container",
-        remedy="Tune the machine around it, or leave these out."
+        remedy="Tune the host machine, or leave these settings out."
         if shared
-        else "Its limits are not a machine's.",
+        else "Its limits of CPUs and memory may be lower than those of the machine.",
         is_refused=bool(shared),
     )
 
 
 def _read_only(inventory: Inventory, keys: set[str], files: Sequence[PurePosixPath]) -> Iterator[Conflict]:
-    places = {KERNEL / key: "Leave the kernel's keys out, or give the container the right." for key in keys}
+    places = {
+        KERNEL / key: "Leave these kernel settings out, or let the container write them." for key in keys
+    }
     places |= dict.fromkeys(files, "Mount it for writing: mount -o remount,rw.")
     unwritable: dict[tuple[PurePosixPath, str], list[PurePosixPath]] = {}
     for path, remedy in sorted(places.items()):
@@ -265,7 +267,7 @@ def _read_only(inventory: Inventory, keys: set[str], files: Sequence[PurePosixPa
             unwritable.setdefault((mount, remedy), []).append(path)
     for (mount, remedy), (first, *others) in unwritable.items():
         yield Conflict(
-            what="it can only be read",
+            what="the file system is mounted read-only",
             where=f"{first} and {len(others)} more file{'s' * (len(others) > 1)} below {mount}"
             if others
             else str(first),
@@ -283,7 +285,7 @@ def _confinement(inventory: Inventory, files: Sequence[PurePosixPath]) -> Iterat
         )
     for pid, profile in inventory.confined.items():
         yield Conflict(
-            what=f"AppArmor keeps process {pid} to the profile {profile}",
+            what=f"AppArmor confines process {pid} to the profile {profile}",
             where=f"/proc/{pid}/attr/current",
             remedy="If it may not read a file that tuner added, allow that in the profile.",
         )
@@ -292,8 +294,8 @@ def _confinement(inventory: Inventory, files: Sequence[PurePosixPath]) -> Iterat
 def _space(inventory: Inventory) -> Iterator[Conflict]:
     if inventory.free_kib is not None and inventory.free_kib < LEAST_FREE_KIB:
         yield Conflict(
-            what=f"only {inventory.free_kib} KiB are free, and backups have to be kept there",
+            what=f"only {inventory.free_kib} KiB are free for the backups of what a run changes",
             where="/var/lib",
-            remedy=f"Make room: {LEAST_FREE_KIB // 1024} MiB at least.",
+            remedy=f"Free at least {LEAST_FREE_KIB // 1024} MiB.",
             is_refused=True,
         )

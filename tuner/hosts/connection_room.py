@@ -66,7 +66,7 @@ def find_room(machine: Machine, *, ports: int | None = None) -> ConnectionRoom:
         Limit(
             most=int(kib / KIB_PER_CONNECTION),
             reason=f"half of the {machine.memory_mib:,} MiB of {machine.name} would go into their buffers",
-            remedy="Take a machine with more memory",
+            remedy="Use a load host with more memory",
         ),
     ]
     files = machine.open_files_max - SPARE_FILES

@@ -47,7 +47,7 @@ def find_unloaded(host: Host, servers: Sequence[RunningServer]) -> Iterator[Conf
         edited = completed.stdout.decode(errors="replace").splitlines()
         if edited:
             yield Conflict(
-                what=f"{server.name} has not loaded these files since they were edited; the first trial does",
+                what=f"{server.name} runs without the latest edits of these files; the first trial has them",
                 where=", ".join(edited),
                 remedy=f"Check the edits and reload {server.name}, or undo them.",
             )

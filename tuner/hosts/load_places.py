@@ -85,7 +85,8 @@ def find_generators(generator: LoadGenerator, hosts: Mapping[str, Host]) -> str:
     if len(set(versions.values())) > 1:
         found = ", ".join(f"{version or 'unknown'} on {name}" for name, version in versions.items())
         raise TargetError(
-            f"load.host: {generator.name} is not the same everywhere: {found}. Install one version."
+            f"load.host: {generator.name} has different versions on the load hosts: {found}. Install the "
+            "same one."
         )
     return next(iter(versions.values()))
 
@@ -131,12 +132,12 @@ def _open(name: str, host: Host, boot_id: str, kept_on: CpuSet) -> LoadPlace:
     if len(done) < len(PREPARATION) or done[-1].returncode != 0:
         said = done[-1].stderr.decode(errors="replace").strip() or f"`{done[-1].argv[0]}` failed"
         raise TargetError(
-            f"load.host: {name} cannot be made ready: {said}. It needs coreutils and room in /tmp."
+            f"load.host: {name} cannot be prepared: {said}. It needs coreutils and free space in /tmp."
         )
     processors, session, boot, directory = (each.stdout.decode(errors="replace").strip() for each in done)
     if not (NUMBER.fullmatch(processors) and NUMBER.fullmatch(session)):
         raise TargetError(
-            f"load.host: {name} cannot be made ready: {processors[:20]!r} CPUs. Look at its nproc."
+            f"load.host: {name} cannot be prepared: {processors[:20]!r} CPUs. Check `nproc` there."
         )
     is_on_target = boot == boot_id
     return LoadPlace(

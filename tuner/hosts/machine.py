@@ -63,7 +63,7 @@ def read_machine(host: Host) -> Machine:
     texts = {name: _text(look, path) for name, path in FILES.items()}
     memory = re.search(r"^MemTotal:\s*([0-9]{1,18}) kB", texts["memory"], re.MULTILINE)
     if memory is None or not texts["online"]:
-        raise TargetError(f"{host.name}: /proc and /sys are not as Linux has them. Mount both there.")
+        raise TargetError(f"{host.name}: its memory or CPUs cannot be read. Mount /proc and /sys there.")
     model = re.search(r"^model name\s*:\s*(.+)$", texts["processors"], re.MULTILINE)
     allowed = re.search(r"^Cpus_allowed_list:\s*(\S+)", texts["status"], re.MULTILINE)
     nr_open = _number(texts["nr_open"], DEFAULT_NR_OPEN)
@@ -72,7 +72,7 @@ def read_machine(host: Host) -> Machine:
         permitted = frozenset(parse_cpus(allowed[1])) if allowed else frozenset(cpus)
     except ValueError as error:
         raise TargetError(
-            f"{host.name}: /proc or /sys is not as Linux has it: {error}. Look there."
+            f"{host.name}: its list of CPUs cannot be understood: {error}. Check /proc and /sys there."
         ) from error
     return Machine(
         name=texts["name"].strip(),

@@ -56,7 +56,7 @@ def write_sudoers(host: Host, user: str, commands: Sequence[Argv], *, open_ended
     for program, path in paths.items():
         if not PROGRAM.fullmatch(path):
             raise TargetError(
-                f"{host.name}: the program {program!r} is {path!r} there. Let root run this study."
+                f"{host.name}: no sudoers file can hold {path!r}, the path of {program!r}. Run tuner as root."
             )
     exact = [_command(paths[argv[0]], argv[1:]) for argv in dict.fromkeys(commands)]
     more = [" ".join((paths[argv[0]], *map(_escape, argv[1:]), "*")) for argv in open_ended]
@@ -73,9 +73,7 @@ def _escape(word: str) -> str:
     """Escape one word. Raises TargetError for what no sudoers file can hold."""
     # Spaces at an end are lost, and a caret in front may begin a regular expression.
     if not word or word != word.strip() or word[0] == "^" or '"' in word or not word.isprintable():
-        raise TargetError(
-            f"sudoers: {word!r} cannot be written into a sudoers file. Let root run this study."
-        )
+        raise TargetError(f"sudoers: {word!r} cannot be written into a sudoers file. Run tuner as root.")
     return SPECIAL.sub(r"\\\1", word.replace("\\", BACKSLASH))
 
 

@@ -62,24 +62,27 @@ def parse_url(text: str, *, where: str = "load.path") -> Url:
     try:
         return _parse_url(text)
     except ValueError as error:
-        raise UsageError(f"{where}: {text[:MOST_SHOWN]!r} is not requested: {error}.") from None
+        raise UsageError(f"{where}: {text[:MOST_SHOWN]!r} cannot be requested: {error}.") from None
 
 
 def _parse_url(text: str) -> Url:
     if len(text) > MOST_URL_LETTERS:
-        raise ValueError(f"it is longer than {MOST_URL_LETTERS} letters. Take a shorter one")
+        raise ValueError(f"it is longer than {MOST_URL_LETTERS} characters. Use a shorter one")
     if not text.isascii() or any(letter <= " " or letter in "\x7f\\" for letter in text):
         raise ValueError(
-            "it has a letter that URLs do not have. Write %XX in a path, and a host's name in ASCII (xn--…)"
+            "it has a character that URLs cannot contain. Write %XX in a path, and a host's name in ASCII "
+            "(xn--…)"
         )
     if "@" in re.split(r"[/?#]", text.partition("://")[2], maxsplit=1)[0]:
-        raise ValueError("it has a user in it. Leave out what stands before the @")
+        raise ValueError("it contains a user name. Leave out the part before the @")
     found = ORIGIN.match(text)
     if found is None:
         raise ValueError("it is no URL of a web server. Write http://host:port/path")
     rest = text[found.end() :]
     if not REST.fullmatch(rest) or re.search(r"%(?:[01][0-9A-Fa-f]|7[Ff])", rest):
-        raise ValueError(f"{rest[:40]!r} is no path. Begin with /, without # and with %XX for odd letters")
+        raise ValueError(
+            f"{rest[:40]!r} is no path. Begin with /, without # and with %XX for special characters"
+        )
     port = int(found["port"] or DEFAULT_PORTS[found["scheme"]])
     if not 1 <= port <= 65_535:  # noqa: PLR2004 - 16 bits
         raise ValueError(f"there is no port {port}. Give 1 to 65535")
@@ -99,7 +102,9 @@ def _parse_host(host: str) -> str:
         try:
             return str(_usable(ipaddress.IPv4Address(host)))
         except ipaddress.AddressValueError:
-            raise ValueError(f"{host!r} is not a whole address. Write four numbers, like 192.0.2.7") from None
+            raise ValueError(
+                f"{host!r} is not a complete address. Write four numbers, like 192.0.2.7"
+            ) from None
     if len(host) > 253 or not all(LABEL.fullmatch(label) for label in labels):  # noqa: PLR2004 - RFC 1035
         raise ValueError(f"{host[:60]!r} is no name of a host. Use letters, digits, dots and hyphens")
     return host
@@ -107,7 +112,7 @@ def _parse_host(host: str) -> str:
 
 def _parse_six(host: str) -> ipaddress.IPv6Address:
     if "%" in host:
-        raise ValueError(f"{host!r} names a zone. Use an address that is valid on every network card")
+        raise ValueError(f"{host!r} contains a zone. Use an address that is valid on every network interface")
     try:
         return ipaddress.IPv6Address(host)
     except ipaddress.AddressValueError:
@@ -116,7 +121,7 @@ def _parse_six(host: str) -> ipaddress.IPv6Address:
 
 def _usable(address: Address) -> Address:
     if address.is_unspecified or address.is_multicast or address.is_link_local:
-        raise ValueError(f"{address} is not the address of one host. Write the target's own")
+        raise ValueError(f"{address} is not the address of one host. Write the address of the target")
     if isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped is not None:
-        raise ValueError(f"{address} is another way to write {address.ipv4_mapped}. Write that")
+        raise ValueError(f"{address} is another form of {address.ipv4_mapped}. Write that address")
     return address

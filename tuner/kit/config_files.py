@@ -11,7 +11,7 @@ from tuner.ports import Config, Files, Host, Scalar
 
 DROP_IN_NAME = "zz-tuner.conf"
 """Read last: directories are read in the order of the names in them."""
-DROP_IN_HEAD = "Written by tuner: overrides what is set before. Take this file away to undo it."
+DROP_IN_HEAD = "Written by tuner: overrides earlier settings. Remove this file to undo them."
 """The comment that a drop-in begins with."""
 
 _WILDCARDS = frozenset("*?[")

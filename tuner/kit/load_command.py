@@ -57,7 +57,7 @@ def _find_unspoken(workload: Workload, protocols: Collection[str]) -> Iterator[s
     if workload.protocol not in protocols:
         yield (
             f"it speaks {' and '.join(protocols)}, not {workload.protocol!r}. "
-            "Change the protocol, or take another generator (h2load speaks HTTP/2)."
+            "Change the protocol, or use another generator (h2load speaks HTTP/2)."
         )
     if workload.protocol != HTTP1 and not workload.keepalive:
         yield (
@@ -75,14 +75,15 @@ def _find_beyond(workload: Workload, able: Collection[Ability]) -> Iterator[str]
         )
     if workload.accept_encoding and Ability.ENCODING not in able:
         yield (
-            f"it does not ask for {workload.accept_encoding}. Use wrk or h2load, or leave "
+            f"it cannot request {workload.accept_encoding}. Use wrk or h2load, or leave "
             "`load.accept_encoding:` out."
         )
     if workload.headers and Ability.HEADERS not in able:
-        yield "it sends headers of its own only. Write them in its command, or take another generator."
+        yield "it cannot send `load.headers:`. Write the headers into its command, or use another generator."
     if workload.body.check in {BodyCheck.CHECKSUM, BodyCheck.CONTAINS} and Ability.BODIES not in able:
         yield (
-            f"it does not look into bodies, so `body: {workload.body.check}` cannot be judged. Use wrk or "
+            f"it does not read response bodies, so `body: {workload.body.check}` cannot be judged. Use wrk "
+            "or "
             "k6, or write `body: any` or `body: length`."
         )
     if workload.requests and Ability.MIX not in able:

@@ -36,7 +36,7 @@ def find_program(host: Host, names: tuple[str, ...], *arguments: str, package: s
                 reason = reason or str(error).removeprefix(f"{host.name}: ").removesuffix(" Install it.")
     places = ", ".join(name for name in names if "/" in name)
     raise TargetError(
-        f"{host.name}: {reason} It is not at {places}, and root runs none from elsewhere. Install it with: "
+        f"{host.name}: {reason} It is not at {places}, and root runs it from no other path. Install it with: "
         f"apt-get install {package}"
     )
 
@@ -123,7 +123,7 @@ def read_version(printed: Completed, before: str, host: Host, *, package: str) -
     version = re.search(rf"{before}(\d+(?:\.\d+)*)", text)
     if version is None:
         command = " ".join(printed.argv)
-        unclear = f"{host.name}: `{command}` names no version: {text[:200]!r}. Reinstall {package}."
+        unclear = f"{host.name}: `{command}` printed no version: {text[:200]!r}. Reinstall {package}."
         raise TargetError(unclear)
     return tuple(int(part) for part in version[1].split("."))
 

@@ -12,7 +12,7 @@ def require_known(server: str, name: str, known: Container[str]) -> None:
     """Raise ConfigRejected for a setting that an adapter does not know."""
     if name not in known:
         raise ConfigRejected(
-            f"{server}: {name[:80]!r} is no setting that is changed. Take it out of the space."
+            f"{server}: {name[:80]!r} is no setting that tuner changes. Remove it from the search space."
         )
 
 

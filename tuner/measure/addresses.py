@@ -63,7 +63,7 @@ def _require_all_addresses(host: Host, workload: Workload, most: int) -> None:
     found = [each.address for each in read_listening_sockets(host, port)]
     if not any(address.startswith(EVERYWHERE) for address in found):
         raise TargetError(
-            f"load: {workload.connections:,} connections take more local ports than one address has, and the "
+            f"load: {workload.connections:,} connections need more local ports than one address has, and the "
             f"server listens on {', '.join(found) or 'none'} only. Let it listen on every address, or lower "
             f"`connections:` to {most:,}."
         )

@@ -63,7 +63,8 @@ class Calibration:
                 f"{drift:.1f} % drift in a minute ({self.trials} trials)"
             ),
             (
-                f"generator  {self.bottleneck}; two generators get {self.second_generator:.2f}× of one: "
+                f"generator  {self.bottleneck}; two generators reach {self.second_generator:.2f}× the "
+                "goodput of one: "
                 f"{self._headroom()}"
             ),
             f"load       requests/s by connections: {curve}; no growth beyond {self.plateau}",
@@ -76,14 +77,14 @@ class Calibration:
 
     def _headroom(self) -> str:
         if self.second_generator > 1 + HEADROOM:
-            return "it is too small, give it more threads"
+            return "one is too small, give it more threads"
         if self.bottleneck.is_generator:
             if self.bottleneck.has_cost:
-                return "it is the limit, so a run compares requests per CPU second of the server"
-            return "it is the limit, and the server's CPU time cannot be read; give it more CPUs"
+                return "the generator is the limit, so a run compares requests per CPU second of the server"
+            return "the generator is the limit, and the server's CPU time cannot be read; give it more CPUs"
         if self.generator_cpu >= GENERATOR_BUSY:
-            return "it has no reserve, results are lower bounds; give it more CPUs"
-        return "it has reserves"
+            return "the generator has no reserve, so results are lower bounds; give it more CPUs"
+        return "the generator has reserves"
 
     def as_json(self) -> dict[str, Any]:
         """Return the same for scripts."""

@@ -75,9 +75,9 @@ def _count(connections: int) -> str:
 def _why_not(load: Load, check_load: CheckLoad, *, is_private: bool) -> str | None:
     """Return why a check load cannot be made, or None."""
     if check_load.slow_clients:
-        return None if is_private else "an installed service may have slow clients of its own"
+        return None if is_private else "only private instances are tried with slow clients"
     if check_load.connections > min(MOST_CONNECTIONS, DEFAULT_PORTS - LEAST_FREE_PORTS):
-        return "a load host has no more local ports"
+        return "a load host has too few local ports for it"
     own, other = example_workload(load.shape), example_workload(shape_in(load.shape, check_load))
     if own == other:
         return "it is the study's own load"
@@ -85,10 +85,10 @@ def _why_not(load: Load, check_load: CheckLoad, *, is_private: bool) -> str | No
     try:
         sent = generator.command(other), generator.files(other)
     except UsageError:
-        return f"{generator.name} cannot send that"
+        return f"{generator.name} cannot send this load"
     # A command of the user's own may have no place for what should change.
     if sent == (generator.command(own), generator.files(own)):
-        return f"{generator.name} sends the same whatever it is asked for"
+        return f"{generator.name} would send the same load as the study"
     return None
 
 

@@ -500,5 +500,5 @@ def _factorise(covariance: Array, noise: Array) -> Array:
             )
         except LinAlgError:
             continue
-    warnings.warn("the kernel is singular; the model of this study is a rough one", stacklevel=2)
+    warnings.warn("the covariances of the model are singular; it predicts roughly", stacklevel=2)
     return np.asarray(np.diag(np.sqrt(np.maximum(np.diag(covariance) + noise, JITTER))))

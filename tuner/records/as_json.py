@@ -84,5 +84,5 @@ def require_plain(value: Any, *, depth: int = 0) -> Any:  # noqa: ANN401 - whate
         for each in value.values() if isinstance(value, dict) else value:
             require_plain(each, depth=depth + 1)
     elif isinstance(value, int | float) and not abs(value) <= MOST_NUMBER:
-        raise ValueError("a number that is infinite or none")
+        raise ValueError("a number that is infinite or undefined")
     return value

@@ -28,8 +28,9 @@ def conclude(space: "Space", found: Explanation, reason: str = "") -> Explanatio
     is_gain = found.gain is not None and found.gain.ratio > 1
     said += [_say_tolerance(space, each) for each in found.tolerances if is_gain]
     said += [
-        f"{_name(each.parameters)} {'help' if each.effect.ratio > 1 else 'hinder'} each other: together "
-        f"{say_estimate(each.effect)} of what each gives alone."
+        f"{_name(each.parameters)} {'help' if each.effect.ratio > 1 else 'hinder'} each other: together they "
+        "give "
+        f"{say_estimate(each.effect)} of the product of their separate effects."
         for each in found.interactions
     ]
     said += [*_say_others(space, found.others)]
@@ -41,15 +42,11 @@ def conclude(space: "Space", found: Explanation, reason: str = "") -> Explanatio
 def say_proof(proof: Proof, trials: int) -> str:
     """Write what would prove a gain."""
     expected = f"{trials} trials predict {say_estimate(proof.expected)} of the default"
-    noise = f"a pair on this host scatters by {say_percent(proof.noise, 0)}"
+    noise = f"the ratio of a pair scatters by {say_percent(proof.noise, 0)} on this host"
     if proof.pairs is None:
-        return (
-            f"{expected}; {noise}, so no number of pairs that anybody would wait for is likely to prove it."
-        )
+        return f"{expected}; {noise}, so no affordable number of pairs is likely to prove it."
     time = f" (about {say_duration(proof.seconds)})" if proof.seconds else ""
-    return (
-        f"{expected}; were it so, {proof.pairs} fresh pairs{time} would prove it nine times in ten: {noise}."
-    )
+    return f"{expected}. If so, {proof.pairs} fresh pairs{time} would prove it in 9 of 10 cases: {noise}."
 
 
 def _say_settings(space: "Space", settings: Sequence[Setting], gain: Effect | None) -> Iterator[str]:
@@ -64,21 +61,26 @@ def _say_settings(space: "Space", settings: Sequence[Setting], gain: Effect | No
             "A new study with a longer preset tells more."
         )
     if idle := [*of[Finding.NO_EFFECT], *of[Finding.CANNOT_ACT]]:
-        yield f"{_name([each.parameter for each in idle])} may go back to the default: nothing is lost by it."
+        yield f"{_name([each.parameter for each in idle])} may go back to the default without a loss."
     if harmful := of[Finding.HARMFUL]:
-        yield f"Revert {_name([setting.parameter for setting in harmful])}: the rest is faster without."
+        yield (
+            f"Revert {_name([setting.parameter for setting in harmful])}: the other settings are faster "
+            "without it."
+        )
     likely = [setting for setting in of[Finding.UNKNOWN] if setting.chance >= TENDENCY]
     open_ones = [setting for setting in of[Finding.UNKNOWN] if setting.chance < TENDENCY]
     if helping and likely:
         yield f"Likely to help, but not shown: {_name([setting.parameter for setting in likely])}."
     if helping and open_ones:
-        yield f"Of {_name([setting.parameter for setting in open_ones])} it is not known whether it helps."
+        yield f"Not known to help: {_name([setting.parameter for setting in open_ones])}."
 
 
 def _say_tolerance(space: "Space", each: Tolerance) -> str:
     name = each.parameter
     low, high = space.show(name, each.low), space.show(name, each.high)
-    return f"{name} may be anything from {low} to {high}: within {say_percent(each.loss)} of the gain."
+    return (
+        f"{name} may be anything from {low} to {high}: that keeps the gain within {say_percent(each.loss)}."
+    )
 
 
 def _say_others(space: "Space", others: Sequence[Other]) -> Iterator[str]:

@@ -71,7 +71,7 @@ def _say_more(gain: Gain, pair_s: float) -> str:
     """Return how many more pairs would decide, were things as they seem."""
     needed = pairs_to_decide(gain)
     if needed is None:
-        return "So near to 1, more pairs would hardly decide either."
+        return "The ratio is so near to 1 that more pairs would hardly decide."
     more = needed - gain.pairs
     time = f" ({say_duration(more * pair_s)})" if pair_s else ""
     return f"If this ratio is real, about {more} more pair{'' if more == 1 else 's'}{time} would settle it."
@@ -84,17 +84,17 @@ def _explain_doubt(doubt: Assessment) -> str:
         kept = f"it breaks {doubt.constraint}"
     else:
         kept = (
-            f"it keeps {doubt.constraint} with a probability of {say_percent(doubt.probability, 0)}, and "
-            f"{say_percent(doubt.needed, 0)} are needed"
+            f"it meets {doubt.constraint} with a probability of {say_percent(doubt.probability, 0)}, and "
+            f"{say_percent(doubt.needed, 0)} is required"
         )
     default = _leave_verb(doubt.finding_of_default)
-    return f"By all trials the candidate {doubt.finding}, the default {default}: {kept}."
+    return f"Over all trials the candidate {doubt.finding}, the default {default}: {kept}."
 
 
 def _leave_verb(finding: str) -> str:
     """Return what is said of the default after the same was said of the winner."""
     return (
-        finding.removeprefix("fails to start or to bear the load ")
+        finding.removeprefix("fails to start or to serve the load ")
         .removeprefix("fails ")
         .removeprefix("serves ")
         .removesuffix(" of its requests")
@@ -117,7 +117,7 @@ def explain_no_winner(trials: Sequence[Trial], ranking: Ranking, known: Feasibil
     )
     said = [f"{len(tried)} configuration{'' if len(tried) == 1 else 's'} tried"]
     said += [
-        f"{count} failed to start or to bear the load" if name == EVERY_TRIAL else f"{count} broke {name}"
+        f"{count} failed to start or to serve the load" if name == EVERY_TRIAL else f"{count} broke {name}"
         for name, count in broken.most_common()
     ]
     best = ranking.incumbent
@@ -138,7 +138,7 @@ def explain_spoiled(ranking: Ranking, hosts: Hosts) -> str:
     if best[worst].log_ratio > 0 or least < math.log1p(MIN_GAIN):
         return ""
     return (
-        f"What gives most on all hosts together gives {say_ratio(math.exp(least))} or more on each but "
+        f"The configuration with the best total gives {say_ratio(math.exp(least))} or more on each host but "
         f"{worst}, where it gives {say_speedup(best[worst])}."
     )
 

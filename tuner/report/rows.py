@@ -95,7 +95,7 @@ def describe_tail(summary: "Summary") -> str:
     said = say_tail(summary.gain, second=f"the {summary.side}")
     if summary.gain is None or not said or is_bounded or summary.latency is not None:
         return ""
-    later = f"`tuner compare STUDY default winner --preset {LATER}` looks later; "
+    later = f"`tuner compare STUDY default winner --preset {LATER}` measures later; "
     return (
         f"{capitalize(said)}. {later if is_young(summary.gain.age) else ''}`constraints: [latency_p99_ms <= "
         "default]` in a new study rules that out."
@@ -120,7 +120,7 @@ def describe_rates(first: "Arm", second: "Arm | None", *, is_fixed: bool = False
         return ""
     rates = f"{say_rate(first.goodput_rps)} and {say_rate(second.goodput_rps)} requests/s"
     better = "read the p99 at one rate" if is_fixed else f"`--preset {LATER}` measures both at one rate"
-    return f"Each p99 is at its side's own rate, {rates}, so they do not compare; {better}."
+    return f"Each p99 was measured at its side's own rate, {rates}, so do not compare them; {better}."
 
 
 def constraint_rows(summary: "Summary") -> list[Row]:
@@ -449,7 +449,7 @@ def doubt_rows(summary: "Summary") -> list[Row]:
     found = (
         (
             "no steady state", [trial.number for trial in counted if not trial.steady],
-            "goodput still moved when the warm-up was over; such a trial counts with four times the variance",
+            "goodput still changed when the warm-up was over; such a trial has four times the variance",
         ),
         (
             "decline",
@@ -458,7 +458,7 @@ def doubt_rows(summary: "Summary") -> list[Row]:
         ),
         (
             "carry-over", list(suspects(trials, summary.noise)),
-            "the default was elsewhere right after it: the machine changed, or it left something behind",
+            "the next baseline trial was far off: the machine changed, or this trial left something behind",
         ),
     )  # fmt: skip
     return [(what, ", ".join(map(str, numbers)), meaning) for what, numbers, meaning in found if numbers]

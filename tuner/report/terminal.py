@@ -137,7 +137,11 @@ def _everywhere(summary: "Summary") -> list[RenderableType]:
         part
         for head, rows, across in tables
         if rows
-        for part in (Text(""), _judged(head, rows), Text(f"What counts is the {across}.", style="dim"))
+        for part in (
+            Text(""),
+            _judged(head, rows),
+            Text(f"The gain of the study is the {across}.", style="dim"),
+        )
     ]
 
 
@@ -317,8 +321,8 @@ def parameter_list(
     }
     for title, entries in (
         ("presets, tried first", titles[True]),
-        ("recipes, measured when they are asked for by name", titles[False]),
-        ("not tuned, though old guides give them", list(dead.items())),
+        ("recipes, measured only when you name them", titles[False]),
+        ("obsolete, though old guides still recommend them", list(dead.items())),
     ):
         if entries:
             parts += [Text(""), Text(title, style="bold")]
@@ -351,21 +355,24 @@ def searched_list(load: str, found: Mapping[str, Any]) -> Group:
     inert = {name: each["reason"] for name, each in found["cannot_act"].items()}
     sources = {name: each["source"] for name, each in found["cannot_act"].items()}
     parts: list[RenderableType] = [
-        Text(f"searched under {make_printable(load)}", style="bold"),
+        Text(f"tuned under {make_printable(load)}", style="bold"),
         _indented(", ".join(found["searched"])),
     ]
     for title, reasons in (
-        ("searched because the study names them, though they cannot act", found["searched_all_the_same"]),
-        ("not searched: cannot act under this load", inert),
-        ("not searched: held", found["held"]),
-        ("not there, or not used", found["left_out"]),
+        (
+            "tuned because the study names them, though they have no effect under this load",
+            found["searched_all_the_same"],
+        ),
+        ("not tuned: no effect under this load", inert),
+        ("not tuned: held at a value", found["held"]),
+        ("not available here, or not used", found["left_out"]),
     ):
         if reasons:
             parts += [Text(""), Text(title, style="bold")]
         for name, reason in reasons.items():
             parts.append(_indented(f"{name}: {reason}"))
             if reasons is inert:
-                parts.append(_indented(f"Known from {sources[name]}", style="dim"))
+                parts.append(_indented(f"Source: {sources[name]}", style="dim"))
     return Group(*parts, *_adjusted_presets(found["presets"]))
 
 
@@ -374,7 +381,7 @@ def _adjusted_presets(presets: Mapping[str, Mapping[str, str]]) -> list[Renderab
     parts: list[RenderableType] = []
     for preset, adjusted in presets.items():
         if adjusted:
-            parts += [Text(""), Text(f"{make_printable(preset)}: not as written", style="bold")]
+            parts += [Text(""), Text(f"{make_printable(preset)}: differs from the preset", style="bold")]
             parts += [_indented(f"{name}: {reason}") for name, reason in adjusted.items()]
     return parts
 

@@ -92,7 +92,7 @@ def say_unproven(gain: "Gain | None") -> str:
     """Write what the pairs did not prove, and what that means; empty when they did."""
     if gain is not None and gain.is_proven:
         return ""
-    return f"{gain.verdict if gain is not None else 'not confirmed'}: to be tried, not to be put into service"
+    return f"{gain.verdict if gain is not None else 'not confirmed'}: for tests, not for service"
 
 
 def say_comparison(gain: "Gain", first: str, second: str) -> str:
@@ -105,7 +105,7 @@ def say_lacks(name: str, lacks: Sequence[str]) -> str:
     """Write that a configuration which was measured has less capacity than the default."""
     return make_printable(
         f"{name} has less capacity than the default: {'; '.join(lacks)}. "
-        "Its figures say nothing of slow clients."
+        "Its figures do not show how it serves slow clients."
     )
 
 
@@ -126,7 +126,7 @@ def say_trend(age: "Age | None", sides: Sequence[str] = ("default", "winner")) -
     )
     if is_young(age):
         return f"{warning}: confirm with `tuner compare STUDY {default} {winner} --preset {LATER}`"
-    return f"{warning}: what it is later is not known"
+    return f"{warning}: how it changes later is not known"
 
 
 def say_tail(gain: "Gain | None", first: str = "the default", second: str = "the winner") -> str:
@@ -182,7 +182,7 @@ def say_milliseconds(value_ms: float | None) -> str:
 def say_quantile(found: "Quantile | None") -> str:
     """Write a quantile of response times with its interval: 4.37 ms [4.12 ms, 4.70 ms]."""
     if found is None:
-        return "too few requests to know it"
+        return "too few requests to tell"
     low, high = say_milliseconds(found.low_ms), say_milliseconds(found.high_ms)
     return f"{say_milliseconds(found.value_ms)} [{low}, {high}]"
 
@@ -243,7 +243,8 @@ def _say_settling(each: "Checked", name: str) -> str:
         return ""
     default = f", the default for {say_duration(default_s)}" if default_s else ""
     return (
-        f", but when they come, {name} serves less than half of that for {say_duration(candidate_s)}{default}"
+        f", but when slow clients come, {name} serves less than half of that for "
+        f"{say_duration(candidate_s)}{default}"
     )
 
 

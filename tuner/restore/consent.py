@@ -26,7 +26,8 @@ def remember_agreement(host_name: str) -> None:
             json.dump(agreed, file)
     except OSError as error:
         raise TargetError(
-            f"{path}: cannot be written ({error.strerror}). Set TUNER_STATE to a directory that can."
+            f"{path}: cannot be written ({error.strerror}). Set TUNER_STATE to a directory that you may "
+            "write to."
         ) from error
 
 

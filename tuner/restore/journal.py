@@ -189,11 +189,12 @@ class Journal:
             yield
         except BlockingIOError as error:
             raise TargetError(
-                f"{path}: another tuner is at work on {host_name}. Wait for its end, or end it."
+                f"{path}: another tuner is at work on {host_name}. Wait until it ends, or end it."
             ) from error
         except OSError as error:
             raise TargetError(
-                f"{path}: cannot be written ({error.strerror}). Set TUNER_STATE to a directory that can."
+                f"{path}: cannot be written ({error.strerror}). Set TUNER_STATE to a directory that you may "
+                "write to."
             ) from error
 
     def _append(
@@ -211,7 +212,7 @@ class Journal:
             self._forget(host_name)
             told = f"{trouble} ({error.strerror}), so nothing was changed"
             raise TargetError(
-                f"{self.path(host_name)}: {told}. Make room, or set TUNER_STATE to another directory."
+                f"{self.path(host_name)}: {told}. Free some space, or set TUNER_STATE to another directory."
             ) from error
 
     def _remove(self, host_name: str) -> None:
@@ -302,8 +303,9 @@ def _decode(content: bytes, path: Path) -> HostRecord:
                     originals.append(_decode_original(entry))
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise RestoreFailed(
-                f"{path}, line {number}: the backup cannot be read ({error}). Restore that file by hand, "
-                "remove the line, then run: tuner restore"
+                f"{path}, line {number}: the backup cannot be read ({error}). Restore the file of that "
+                "backup by hand, "
+                "remove that line, then run: tuner restore"
             ) from error
     return HostRecord(
         plan=plan,

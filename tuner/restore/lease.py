@@ -224,7 +224,7 @@ class Lease:
         reason = self._heartbeat.error
         told = (
             f"no heartbeat arrived for {self._heartbeat.silent_s:.0f} s{f' ({reason})' if reason else ''}. "
-            "Its watchdog restores the backups. Look at the connection, then begin again."
+            "The watchdog of the host restores the backups. Check the connection, then run the command again."
         )
         raise TargetError(f"{self._host.name}: {told}")
 
@@ -253,15 +253,16 @@ class Lease:
                 reply = self._keeper.ask(command, warn)
         except TargetError as error:
             told = (
-                f"Unless that was done, its watchdog restores the backups {self._watchdog_s:.0f} s after "
+                "If nothing was restored yet, the watchdog of the host restores the backups "
+                f"{self._watchdog_s:.0f} s after "
                 "the last heartbeat"
             )
             if isinstance(error, Unreachable):
                 raise HostLost(
-                    f"{error} {told}, or when it boots; by hand: `tuner restore`. "
+                    f"{error} {told}, or when it boots. To restore by hand: `tuner restore`. "
                     "Run the same command again to resume."
                 ) from error
-            raise RestoreFailed(f"{error} {told}. See to it with: tuner restore") from error
+            raise RestoreFailed(f"{error} {told}. Restore now with: tuner restore") from error
         if self._has_begun:
             self._refuse_unverified(reply)
             self._journal.discard(self._host.name)
@@ -277,8 +278,13 @@ class Lease:
             found = there.read(path).content
             if found != content:
                 was, now = requests.checksum(content), requests.checksum(found)
-                told = f"somebody else has changed it meanwhile: it had the SHA-256 {was}, now {now}"
-                raise TargetError(f"{self._host.name}: {path}: {told}. Nothing was changed. Begin again.")
+                told = (
+                    f"somebody else has changed this file since tuner read it: its SHA-256 was {was}, and is "
+                    f"{now}"
+                )
+                raise TargetError(
+                    f"{self._host.name}: {path}: {told}. tuner has changed nothing. Run the command again."
+                )
         self._originals = {path: requests.checksum(content) for path, content in files.items()}
 
     def _refuse_unverified(self, reply: Mapping[str, Sequence[str]]) -> None:
@@ -295,9 +301,14 @@ class Lease:
         differing = [str(each.path) for each in kept if there.read(each.path).content != each.state.content]
         if differing:
             verb = "differs" if len(differing) == 1 else "differ"
-            told = f"it says that all is restored, but {', '.join(differing)} {verb}. The backups are kept in"
+            told = (
+                f"the restore agent says that all is restored, but {', '.join(differing)} {verb} from the "
+                "backup. The backups are kept in"
+            )
             where = self._journal.path(self._host.name)
-            raise RestoreFailed(f"{self._host.name}: {told} {where}. Look there, then run: tuner restore")
+            raise RestoreFailed(
+                f"{self._host.name}: {told} {where}. Compare the files, then run: tuner restore"
+            )
 
     def _beat(self, number: int) -> None:
         timeout_s = max(self._watchdog_s / 4, SHORTEST_BEAT_TIMEOUT_S)

@@ -25,7 +25,7 @@ def restore_host(
 ) -> tuple[PurePosixPath, ...]:
     """Put back what runs and unconfirmed applies have left on a host. Returns the paths that were written.
 
-    A host that has lost what it knew is first given keeper, plan and originals of this side's journal.
+    A host that has lost its record is first given keeper, plan and originals of this side's journal.
 
     Raises:
         RestoreFailed: something is not back.
@@ -71,10 +71,10 @@ def accept_host(
         kept = dict(line.partition("\t")[::2] for line in reply.get("kept", []))
         for trouble in reply.get("trouble", []):
             what, _, reason = trouble.partition("\t")
-            place = f" What is known of its backup is in {kept[what]}." if what in kept else ""
+            place = f" Its backup, as far as it is known, is in {kept[what]}." if what in kept else ""
             told.append(f"{host.name}: {what} is left as it is ({reason}).{place}")
     if copy := journal.set_aside(host.name):
-        told.append(f"{host.name}: the copy of the backups on this side is {copy}.")
+        told.append(f"{host.name}: this machine keeps its copy of the backups in {copy}.")
     return back, tuple(told)
 
 
@@ -125,7 +125,7 @@ def _claim_names(host: Host, journal: Journal, identity: str | None = None) -> t
         journal.claim(name)
         if is_of_another(journal.read(name), identity):
             raise TargetError(
-                f"{journal.path(name)}: these backups are of another machine that was {name} before. "
+                f"{journal.path(name)}: these backups belong to another machine, which had this name before. "
                 "Restore them there, or set them aside with: tuner restore --accept"
             )
     return tuple(names)
@@ -187,7 +187,7 @@ def confirm(host: Host, journal: Journal, warn: Callable[[str], None] = ignore) 
     for name in applied:
         if is_lost:
             warn(
-                f"{host.name}: it has lost the backups. Nothing can undo this; copies are in "
+                f"{host.name}: it has lost the backups, so nothing can roll the apply back. Copies are in "
                 f"{journal.set_aside(name)}."
             )
         else:

@@ -118,7 +118,7 @@ def _read_items(
     for draft in merged.parameters.values():
         parameter = reader.parameter(draft, _pinned(merged, draft), merged.held.get(draft.name))
         if parameter is None:
-            unknown[draft.name] = left_out.get(draft.name, "its active value is not known")
+            unknown[draft.name] = left_out.get(draft.name, "its active value on this host is not known")
         else:
             own = read_hint(reader, parameter, draft)
             own = own if merged.hints else None
@@ -186,10 +186,10 @@ def _refuse_ambiguous(merged: Merged, facts: SpaceFacts) -> None:
     for draft in (*merged.parameters.values(), *merged.derived.values()):
         word = identifier(draft.name)
         if word in _RESERVED or word in facts.names:
-            wrong = f"the name {draft.name} is that of a fact, function or word"
-            raise problem(draft.place, wrong, "Rename it")
+            wrong = f"the name {draft.name} already means a fact, function or keyword"
+            raise problem(draft.place, wrong, "Rename this setting")
         if word in seen:
-            wrong = f"the name {draft.name} reads {word} in expressions, as {seen[word]} does"
+            wrong = f"the names {draft.name} and {seen[word]} are both written {word} in expressions"
             raise problem(draft.place, wrong, "Rename one of them")
         seen[word] = draft.name
 
@@ -198,12 +198,12 @@ def _pinned(merged: Merged, draft: Draft) -> str:
     risk = draft.fields.get("risk", SAFE)
     if draft.name in merged.pinned:
         return merged.pinned[draft.name]
-    return "" if risk in merged.allowed else f"{risk}, and {NOT_ALLOWED} {risk}"
+    return "" if risk in merged.allowed else f"its risk is {risk}, and {NOT_ALLOWED} {risk}"
 
 
 _OUT_OF_SCOPE = {
     ("host", True): "it is one value for the whole host, which a sandbox does not touch",
-    ("private", False): "it is a setting of private instances, which no file of the installed service holds",
+    ("private", False): "it exists only in private instances, not in the files of an installed service",
 }
 """Scope and whether the study is one of a sandbox → why the parameter is left out."""
 
@@ -211,11 +211,11 @@ _OUT_OF_SCOPE = {
 def _reason_to_leave_out(draft: Draft, facts: SpaceFacts) -> str:
     fields = draft.fields
     version = facts.versions.get(draft.server, ())
-    shown = f"{draft.server} here is {'.'.join(map(str, version))}"
+    shown = f"{draft.server} here is {'.'.join(map(str, version)) or 'of an unknown version'}"
     if "since" in fields and not is_at_least(version, parse_version(fields["since"])):
         return f"it exists since {fields['since']}, {shown}"
     if "until" in fields and version and is_at_least(version, parse_version(fields["until"])):
-        return f"it is gone since {fields['until']}, {shown}"
+        return f"it was removed in {fields['until']}, {shown}"
     if reason := _OUT_OF_SCOPE.get((fields.get("scope", ""), facts.sandbox)):
         return reason
     if fields.get("loopback") is False and facts.loopback:
@@ -244,7 +244,7 @@ def _circular(cycle: list[Item], items: Sequence[Item]) -> UsageError:
     written = (*cycle[0].expressions, getattr(cycle[0], "acts_when", None))
     expression = next(each for each in written if each and cycle[1].identifier in each.names)
     wrong = f"`{expression.text}` is circular: {' → '.join(item.name for item in cycle)}"
-    return problem(expression.place, wrong, "Let one of them depend on facts alone")
+    return problem(expression.place, wrong, "Let one of them depend only on facts")
 
 
 def _drop_dependents(
@@ -325,10 +325,10 @@ def _fold_acting(
     values = [f"{name} is {_say(known[name])}" for name in sorted(condition.names & known.keys())]
     passed_on = [f"requests are passed on in {condition.asked_backend}"] if condition.asked_backend else []
     here = ", ".join([*passed_on, *values])
-    inert = f"it acts when `{condition.text}`" + (f"; here {here}" if here else "")
+    inert = f"it acts only when `{condition.text}`" + (f"; here {here}" if here else "")
     if is_named:
         return replace(parameter, acts_when=None, inert=inert)
-    return replace(parameter, inert=inert, pinned=f"it cannot act under this load: {inert}")
+    return replace(parameter, inert=inert, pinned=f"it has no effect under this load: {inert}")
 
 
 def _say(value: object) -> str:

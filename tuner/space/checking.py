@@ -55,7 +55,7 @@ def _check_constraints_at_default(space: Space, merged: Merged) -> None:
         if sentence and not _closure(space, constraint.rule.names) & by_host:
             raise problem(
                 constraint.rule.place,
-                f"the default configuration breaks it: {sentence}",
+                f"the default configuration breaks this rule: {sentence}",
                 "Correct the rule or the defaults",
             )
 

@@ -107,7 +107,7 @@ def _describe(draft: Draft) -> dict[str, Any]:
     row |= {"special": dict(row["special"]), "choices": list(row["choices"])}
     if "value" in fields:
         value = str(fields["value"])
-        source = row["source"] or f"follows as {value}"
+        source = row["source"] or f"derived as {value}"
         return row | {"kind": "derived", "default": value, "source": source}
     return row | {"range": _range(fields), "default": _show(row["default"], fields)}
 

@@ -69,7 +69,7 @@ def read_point(dimensions: Mapping[str, Dimension], point: Point) -> dict[str, S
 def _read_coordinate(dimensions: Mapping[str, Dimension], name: str, value: Scalar) -> Scalar:
     dimension = dimensions.get(name)
     if dimension is None:
-        raise problem(name, "the space has no such dimension", suggest(name, dimensions))
+        raise problem(name, "the search space has no such dimension", suggest(name, dimensions))
     if dimension.kind == "categorical":
         for choice in dimension.choices:
             if choice == value:
@@ -77,7 +77,7 @@ def _read_coordinate(dimensions: Mapping[str, Dimension], name: str, value: Scal
         raise problem(name, f"{quote(value)} is none of {dimension.choices}", "Give one of them")
     if isinstance(value, str) or not dimension.low <= value <= dimension.high:
         ends = f"{format_number(dimension.low)} to {format_number(dimension.high)}"
-        raise problem(name, f"{quote(value)} is not within {ends}", "Give a number within")
+        raise problem(name, f"{quote(value)} is not within {ends}", "Give a number in this range")
     return int(value) if dimension.kind == "int" else float(value)
 
 

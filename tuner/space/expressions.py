@@ -190,7 +190,7 @@ class Evaluator:
 
     def _at_least(self, wanted: object) -> bool:
         if not isinstance(wanted, str):
-            raise Unusable("at_least needs a version in quotes, as at_least('1.21')")
+            raise Unusable("at_least needs a version in quotes, such as at_least('1.21')")
         try:
             return is_at_least(self._version, parse_version(wanted))
         except ValueError:
@@ -200,14 +200,14 @@ class Evaluator:
         if isinstance(figure, str) and figure in self._least:
             return self._least[figure]
         known = ", ".join(map(repr, self._least)) or "none"
-        raise Unusable(f"least needs a figure of this server's capacity, not {figure!r}; there are: {known}")
+        raise Unusable(f"least needs a figure of this server's capacity, not {figure!r}; known are: {known}")
 
     def _passes_to(self, *protocols: object) -> bool:
         """Return whether requests are passed to a server that is asked in one of these, or any, protocols."""
         for protocol in protocols:
             if protocol not in PROTOCOLS:
                 known = ", ".join(map(repr, PROTOCOLS))
-                raise Unusable(f"passes_to needs protocols, not {protocol!r}; there are: {known}")
+                raise Unusable(f"passes_to needs protocols, not {protocol!r}; known are: {known}")
         return self.backend in (protocols or PROTOCOLS)
 
 
@@ -242,7 +242,7 @@ class Expression:
                 _bounded(value)
         except NameNotDefined as error:
             missing = min(self.names - names.keys(), default="a name")
-            lacks = f"{missing} is inactive there and has no value"
+            lacks = f"{missing} is inactive here and has no value"
             if missing in FACTS:
                 lacks = f"the fact {missing} is not known of this host"
             raise self.failure(lacks, names) from error
@@ -287,7 +287,7 @@ class Expression:
         return problem(
             self.place,
             f"`{self.text}` fails{f' with {used}' if used else ''}: {reason}",
-            "Correct the expression, or limit what it uses with `when`, low or high",
+            "Correct the expression, or limit its parameters with `when`, `low` or `high`",
         )
 
 
@@ -355,7 +355,7 @@ def parse(text: str, place: Place, known: Collection[str], evaluator: Evaluator)
         raise problem(
             place,
             f"{quote(text)} is not an expression",
-            "Write arithmetic over facts and parameters, as `2 * cores`; texts stand in single quotes",
+            "Write arithmetic over facts and parameters, such as `2 * cores`; put texts in single quotes",
         ) from error
     nodes = list(ast.walk(tree))
     if len(nodes) > MOST_NODES:
@@ -413,7 +413,7 @@ def _remedy(name: str, known: Collection[str]) -> str:
     if name == "version":
         return "Compare versions with at_least('1.21')"
     if name in {"on", "off", "yes", "no", "true", "false"}:
-        return "A bool stands by its own name (`sendfile`, `not sendfile`); a text stands in single quotes"
+        return "Write a bool by its name (`sendfile`, `not sendfile`), and a text in single quotes"
     return suggest(name, known)
 
 
@@ -428,8 +428,10 @@ def _check_node(node: ast.AST, text: str, place: Place) -> None:
     elif not isinstance(node, _ALLOWED):
         raise problem(
             place,
-            f"`{text}` uses {type(node).__name__}, which this language does not have",
+            f"`{text}` uses {type(node).__name__}, which expressions cannot contain",
             f"Use arithmetic, comparisons, and/or/not, `a if b else c` and {', '.join(FUNCTIONS)}",
         )
     elif isinstance(node, ast.Constant) and not isinstance(node.value, (bool, int, float, str)):
-        raise problem(place, f"`{text}` holds {quote(node.value)}", "Use numbers, and texts in single quotes")
+        raise problem(
+            place, f"`{text}` contains {quote(node.value)}", "Use numbers, and texts in single quotes"
+        )

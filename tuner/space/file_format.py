@@ -49,7 +49,7 @@ def one_of(*words: str) -> Metadata:
 
 
 def _none_of(value: object, words: Iterable[str]) -> Refused:
-    return Refused(f"there is no {quote(value)}", suggest(str(value), words))
+    return Refused(f"{quote(value)} is no known value", suggest(str(value), words))
 
 
 def _read_flag(value: object) -> bool:
@@ -99,7 +99,7 @@ def _explain(document: Document, fault: Any, make_schema: Callable[[], Any]) -> 
         return problem(place, refused.wrong, refused.remedy)
     if kind in OUT_OF_RANGE:
         return problem(place, f"{str(value).strip()} is out of range", _suggest_bounds(nodes))
-    what, remedy = KINDS.get(kind.partition("_")[0], ("value of this key", "Correct the value"))
+    what, remedy = KINDS.get(kind.partition("_")[0], ("valid value of this key", "Correct the value"))
     return problem(place, f"{quote(value)} is not a {what}", remedy or _suggest_bounds(nodes))
 
 

@@ -41,7 +41,9 @@ def find_parameter(space: Space, name: str) -> Parameter:
     space.server_of(name)  # raises for what is not there, with the reason
     derived = next(each for each in space.derived if each.name == name)
     raise problem(
-        name, f"it cannot be set, it follows as `{derived.value.text}`", f"Take {_sources(derived)} instead"
+        name,
+        f"it cannot be set: it is derived as `{derived.value.text}`",
+        f"Name {_sources(derived)} instead",
     )
 
 
@@ -116,7 +118,7 @@ def _nothing_to_vary(space: Space, base: Config, name: str, candidates: Sequence
             place_value(space, base, name, value)
         except UsageError as refused:
             return UsageError(f"{name}: nothing can be varied here. {refused}")
-    return problem(name, "it has only one value here", "Take another parameter")
+    return problem(name, "it has only one value here", "Name another parameter")
 
 
 Bounds = tuple[int | float, int | float]

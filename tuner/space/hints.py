@@ -27,7 +27,9 @@ def read_hint(reader: Reader, parameter: Parameter, draft: Draft) -> Hint | None
         return None
     place = draft.at("hint")
     if (entry.value is None) == (entry.direction is None):
-        raise problem(place, "a hint has a value or a direction, and this has both or none", "Give one")
+        raise problem(
+            place, "a hint has either a value or a direction, and this has both or none", "Give one of them"
+        )
     if entry.direction and not parameter.is_numeric:
         wrong = f"a parameter of kind {parameter.kind} has no direction"
         raise problem(place, wrong, "Give the value that is likely to be better")

@@ -23,7 +23,7 @@ def with_presets(space: Space, merged: Merged, reader: Reader, *, free: Space | 
         fitted = next((each for each in presets if each.name == preset.name), None)
         if lacks and not (fitted and fitted.adjusted.keys() == preset.adjusted.keys()):
             presets = [each for each in presets if each is not fitted]
-            refused[f"preset {preset.name}"] = f"{lacks[0]}; `tuner compare` takes it all the same"
+            refused[f"preset {preset.name}"] = f"{lacks[0]}; `tuner compare` still accepts this preset"
     return replace(space, presets=tuple(presets), left_out={**space.left_out, **refused})
 
 
@@ -77,7 +77,7 @@ def _refuse_unknown(merged: Merged, draft: Draft, name: str) -> None:
     place = draft.at("values", name)
     if name in merged.derived:
         value = merged.derived[name].fields["value"]
-        raise problem(place, f"{name} cannot be set, it follows as `{value}`", "Set what it follows from")
+        raise problem(place, f"{name} cannot be set: it is derived as `{value}`", "Set the parameters in it")
     if name not in merged.parameters and name not in merged.dead:
         raise problem(place, f"there is no parameter {name}", suggest(name, merged.parameters))
 

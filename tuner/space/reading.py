@@ -56,7 +56,11 @@ class Reader:
         if not isinstance(value, str):
             return value
         if _SIZE.fullmatch(value.strip()):
-            raise problem(place, f"{quote(value)} is not a number", "Write the plain number, in its `unit:`")
+            raise problem(
+                place,
+                f"{quote(value)} is not a number",
+                "Write only the number, counted in the `unit:` of the parameter",
+            )
         expression = self.parse(value, place, server)
         return expression.evaluate(self.facts) if expression.names <= self.facts.keys() else expression
 
@@ -79,7 +83,7 @@ class Reader:
             return None
         place = draft.at("acts_when")
         if "acts_source" not in draft.fields:
-            raise problem(place, "nothing says where that is known from", "Add `acts_source:`")
+            raise problem(place, "`acts_when:` has no source", "Add `acts_source:`")
         flag = as_flag(written)
         text = str(flag) if flag is not None else str(written)
         known = self.known | frozenset(LOAD_FACTS)
@@ -94,14 +98,14 @@ class Reader:
                 raise problem(place, refused.wrong, refused.remedy) from refused
         result = self.expression(value, place, parameter.server)
         if isinstance(result, Expression):
-            raise problem(place, f"`{value}` uses other parameters", "Use facts alone here")
+            raise problem(place, f"`{value}` uses other parameters", "Use only facts here")
         return accept_at(parameter, result, place, f"`{value}`: ")
 
     def parameter(self, draft: Draft, pinned: str, held: tuple[Scalar, Place] | None) -> Parameter | None:
         """Return the parameter; None when its active value is asked for and not known."""
         for key, remedy in (
             ("kind", "Add `kind: int`, float, categorical or bool"),
-            ("default", "Add `default:`, what holds when nobody tunes"),
+            ("default", "Add `default:`, the value without tuning"),
         ):
             if key not in draft.fields:
                 raise problem(draft.place, f"the key {key} is missing", remedy)
@@ -142,7 +146,7 @@ class Reader:
             raise problem(
                 draft.at("low"),
                 f"the scale is log and low is {format_number(low)}",
-                "Begin above 0 and give 0 as a special value, as `special: {off: 0}`",
+                "Begin above 0, and give 0 as a special value: `special: {off: 0}`",
             )
         if not isinstance(low, Expression) and not isinstance(high, Expression):
             least, most = round_bounds(low, high, parameter.kind)
@@ -183,7 +187,7 @@ class Reader:
         value = self.parse(draft.fields["value"], draft.at("value"), draft.server)
         given = _copy(draft, "kind", "internal", "unit", "why", "source", "also")
         if value.names:
-            given.setdefault("source", f"follows from {', '.join(sorted(value.names))}")
+            given.setdefault("source", f"derived from {', '.join(sorted(value.names))}")
         in_force = self.current.get(draft.name)
         is_limit = bool(draft.fields.get("limit", False))
         return Derived(
@@ -246,7 +250,7 @@ def _read_special(draft: Draft, kind: str) -> dict[str, Scalar]:
         elif isinstance(stored, bool):
             fault = f"the special value {stored} is neither number nor text", "Quote it"
         elif str(stored) in seen:
-            wrong = f"the special value {quote(stored)} is that of {seen[str(stored)]} already"
+            wrong = f"the special value {quote(stored)} is given twice, first as {seen[str(stored)]}"
             fault = wrong, "Keep one of them"
         elif isinstance(stored, float) and kind == "int":
             fault = f"the special value {stored} of an int is not whole", "Write a whole number or a text"

@@ -157,7 +157,7 @@ def check_bounds(parameter: Parameter, low: float, high: float, scope: Mapping[s
                 raise problem(
                     bound.place,
                     f"low {format_number(low)} is above high {format_number(high)} with {with_values}",
-                    "Bound it with min(…) or max(…), or limit the parameters it depends on",
+                    "Limit it with min(…) or max(…), or limit the parameters that it depends on",
                 )
             if parameter.log and low <= 0:
                 raise problem(
@@ -229,14 +229,16 @@ def guard_by(default: Capacity, facts: Mapping[str, Scalar]) -> Guard:
 def name_shortfalls(figures: Iterable[Figure], found: Capacity, guard: Guard) -> tuple[str, ...]:
     """Return a sentence for every figure that is below the guard's, and for too much memory."""
     sentences = [
-        f"{figure.server} holds {value:,.0f} {figure.counts}, the default {least:,.0f}"
+        f"{figure.server} has capacity for {value:,.0f} {figure.counts}, the default for {least:,.0f}"
         for figure, value in _figures_in(figures, found)
         for _, least in _figures_in([figure], guard.least)
         if figure.name != MEMORY and value < least
     ]
     memory_mib = _memory(found)
     if guard.most_mib is not None and memory_mib > guard.most_mib:
-        sentences.append(f"it may take {_show_mib(memory_mib)}, and {_show_mib(guard.most_mib)} are there")
+        sentences.append(
+            f"it may take {_show_mib(memory_mib)} of memory, and the limit is {_show_mib(guard.most_mib)}"
+        )
     return tuple(sentences)
 
 

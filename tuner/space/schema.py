@@ -89,7 +89,7 @@ def _read_odds(value: object) -> int | float:
     if number is None or not 1 <= number <= parameters.MOST_ODDS:
         raise Refused(
             f"the odds {quote(value)} are not from 1 to {parameters.MOST_ODDS}",
-            "Write how often it helps for each time that it does not; turn a hint round that is mostly wrong",
+            "Write how often it helps for each time that it does not; reverse a hint that is mostly wrong",
         )
     return number
 
@@ -128,12 +128,18 @@ class _Entry(BaseModel):
 
 
 class _SettingEntry(_Entry):
-    when: Condition | None = Field(None, description="Condition under which it exists; else it is left out.")
-    since: Version | None = Field(None, description="First server version that knows it.")
-    until: Version | None = Field(None, description="First server version that no longer knows it.")
-    internal: Flag | None = Field(None, description="true: only builds other settings, not written itself.")
-    unit: Words | None = Field(None, description="bytes, KiB, ms, s … or what is counted.")
-    why: Words | None = Field(None, description="One sentence: what it does to a web server's speed.")
+    when: Condition | None = Field(
+        None, description="Condition under which the setting exists; otherwise it is left out."
+    )
+    since: Version | None = Field(None, description="First server version that has the setting.")
+    until: Version | None = Field(None, description="First server version that no longer has the setting.")
+    internal: Flag | None = Field(
+        None, description="true: only other settings are derived from it; it is not written itself."
+    )
+    unit: Words | None = Field(None, description="Unit: bytes, KiB, ms, s … or the things that are counted.")
+    why: Words | None = Field(
+        None, description="One sentence: effect of the setting on a web server's speed."
+    )
     source: Words | None = Field(None, description="Manual page, kernel file or section.")
     also: Words | None = Field(
         None, description="Risk of a change to users or operators; shown wherever the setting ships."
@@ -147,9 +153,9 @@ class HintEntry(_Entry):
     direction: Annotated[str, *one_of(*get_args(parameters.Direction))] | None = Field(
         None, description="The side of the default that is likely to be better."
     )
-    odds: Odds = Field(description="So many to one that it helps: 3 means right three times out of four.")
+    odds: Odds = Field(description="Odds to one that the hint helps: 3 means right three times out of four.")
     when: Condition | None = Field(
-        None, description="Condition over facts of the load and of the host under which it is known."
+        None, description="Condition over facts of the load and of the host under which the hint holds."
     )
     source: Words = Field(description="Manual, code, paper or measurement that somebody else can check.")
 
@@ -157,11 +163,11 @@ class HintEntry(_Entry):
 class ParameterEntry(_SettingEntry):
     """One setting that may be tuned. In a file that refines, only the fields that change."""
 
-    kind: KindName | None = Field(None, description="Kind of its values.")
+    kind: KindName | None = Field(None, description="Kind of the values.")
     low: NumberOrExpression | None = Field(None, description="Smallest value: a number or an expression.")
     high: NumberOrExpression | None = Field(None, description="Largest value: a number or an expression.")
     scale: Annotated[str, *one_of("linear", "log")] | None = Field(
-        None, description="How it is sampled between low and high; linear unless said."
+        None, description="How values are spread between low and high; default: linear."
     )
     step: Step | None = Field(None, description="Distance between two values, counted from low.")
     default: Value | None = Field(
@@ -170,29 +176,32 @@ class ParameterEntry(_SettingEntry):
         "`current` for the active value on the host.",
     )
     special: dict[Words, Value] | None = Field(
-        None, description="Values apart from the range, label: stored value, as `off: 0`."
+        None, description="Values outside the range, as LABEL: STORED VALUE, such as `off: 0`."
     )
     choices: list[Value] | None = Field(None, description="The values of a categorical parameter, as texts.")
     exists: Words | None = Field(None, description="Path that must exist on the host.")
     risk: Risk | None = Field(
-        None, description="semantic and risky ones keep their default until `allow:` names their risk."
+        None,
+        description="Parameters of risk semantic or risky keep their default until `allow:` names that risk.",
     )
     apply: Apply | None = Field(None, description="Action that makes a new value active.")
     acts_when: Condition | None = Field(
         None,
         description="Condition over facts of the load (keepalive, pipelining, page_bytes, pages, protocol, "
         "tls, fastopen, streams, accepts_gzip, uploads, loopback, installed), of the host and over "
-        "parameters; where it does not hold a change cannot be felt, and the parameter keeps its default. A "
-        "fact that is not known counts as acting.",
+        "parameters; where it does not hold, the parameter has no effect and keeps its default. A fact "
+        "that is not known counts as if the condition held.",
     )
-    acts_source: Words | None = Field(None, description="Evidence: the server's code or its manual.")
-    hint: HintEntry | None = Field(None, description="Expert knowledge of it, as odds.")
+    acts_source: Words | None = Field(
+        None, description="Evidence for `acts_when:`: the server's code or its manual."
+    )
+    hint: HintEntry | None = Field(None, description="Expert knowledge of the parameter, as odds.")
     scope: Annotated[str, *one_of("netns", "host", "private")] | None = Field(
         None,
-        description="host: one value for the machine, which a sandbox does not touch. private: of private "
-        "instances only, as no file of an installed service holds it.",
+        description="host: one value for the machine, which a sandbox does not touch. private: exists "
+        "only in private instances, not in the files of an installed service.",
     )
-    loopback: Flag | None = Field(None, description="false: without effect when the load is on loopback.")
+    loopback: Flag | None = Field(None, description="false: the setting has no effect on load over loopback.")
 
 
 class DerivedEntry(_SettingEntry):
@@ -205,9 +214,9 @@ class DerivedEntry(_SettingEntry):
         None, description="float keeps fractions; int, the default, cuts them off."
     )
     limit: Flag | None = Field(
-        None, description="true: an upper limit; one that an installed service has is not lowered."
+        None, description="true: an upper limit; that of an installed service is never lowered."
     )
-    why: Words | None = Field(None, description="Why it follows.")
+    why: Words | None = Field(None, description="Reason for the expression.")
 
 
 class CapacityEntry(_Entry):
@@ -220,7 +229,7 @@ class CapacityEntry(_Entry):
     counts: Words | None = Field(
         None, description="Things that are counted, in the plural; default: the figure's name."
     )
-    why: Words | None = Field(None, description="Consequence of exceeding it.")
+    why: Words | None = Field(None, description="Consequence of exceeding this capacity.")
     source: Words | None = Field(None, description="Manual page, source file or section.")
 
 
@@ -228,18 +237,18 @@ class ConstraintEntry(_Entry):
     """A rule that bounds and derived settings cannot express."""
 
     rule: Condition = Field(description="Expression that must be true.")
-    why: Words | None = Field(None, description="Consequence of breaking it.")
+    why: Words | None = Field(None, description="Consequence of breaking the rule.")
 
 
 class PresetEntry(_Entry):
     """Values known from elsewhere, tried before the search unless it says otherwise."""
 
-    title: Words | None = Field(None, description="One line.")
+    title: Words | None = Field(None, description="Title of the preset, in one line.")
     source: Words | None = Field(None, description="Source of the recommendation.")
     try_first: Flag | None = Field(
         None, description="false: a recipe that is measured only when it is asked for by its name."
     )
-    values: dict[Name, Value] = Field(description="Values of parameters; the rest stays at its default.")
+    values: dict[Name, Value] = Field(description="Values of parameters; all others keep their default.")
 
 
 _FLAG, _HINTS = "[flag]", "[hints]"
@@ -252,41 +261,48 @@ Hints = Annotated[
 class SpaceFile(_Entry):
     """A search space. Without `server:` it refines the spaces named before it."""
 
-    space: Words | None = Field(None, description="Name of the space.")
+    space: Words | None = Field(None, description="Name of the search space.")
     server: Words | None = Field(None, description="Adapter whose settings these are.")
-    title: Words | None = Field(None, description="One line.")
-    parameters: dict[Name, ParameterEntry] = Field(default_factory=dict, description="In the order shown.")
-    derived: dict[Name, DerivedEntry] = Field(default_factory=dict, description="Settings that follow.")
+    title: Words | None = Field(None, description="Title of the search space, in one line.")
+    parameters: dict[Name, ParameterEntry] = Field(
+        default_factory=dict, description="Parameters, in the order in which they are shown."
+    )
+    derived: dict[Name, DerivedEntry] = Field(
+        default_factory=dict, description="Settings that are derived from others."
+    )
     capacity: dict[Name, CapacityEntry] = Field(
         default_factory=dict,
-        description="Capacity of the server: connections, requests, queue, memory_mib …; an expression asks "
-        "with least('requests') for the least that a candidate may have.",
+        description="Capacity of the server: connections, requests, queue, memory_mib …; in an expression, "
+        "least('requests') is the least that a candidate may have.",
     )
     constraints: list[ConstraintEntry] = Field(default_factory=list, description="Rules between parameters.")
     presets: dict[Words, PresetEntry] = Field(
         default_factory=dict, description="Configurations known from elsewhere, in the order they are tried."
     )
     dead: dict[Name, Words] = Field(
-        default_factory=dict, description="Settings that old guides still give: name: what became of it."
+        default_factory=dict,
+        description="Settings that old guides still recommend, as NAME: what became of the setting.",
     )
     parts: list[Words] = Field(
-        default_factory=list, description="Names of parts that spaces share: files in search_spaces/parts."
+        default_factory=list,
+        description="Names of parts that search spaces share: files in search_spaces/parts.",
     )
     elsewhere: dict[Name, Value] = Field(
         default_factory=dict,
-        description="Parameters of other servers that expressions use: name: value where a study tunes no "
-        "such server.",
+        description="Parameters of other servers that expressions use, as NAME: VALUE; the value counts "
+        "where a study does not tune that server.",
     )
-    only: list[Name] | None = Field(None, description="Tune these alone; the rest keeps its default.")
-    without: list[Name] | None = Field(None, description="Do not tune these; they keep their default.")
-    set: dict[Name, Value] | None = Field(None, description="Hold these at a value or expression.")
+    only: list[Name] | None = Field(None, description="Parameters to tune; all others keep their default.")
+    without: list[Name] | None = Field(None, description="Parameters not to tune; they keep their default.")
+    set: dict[Name, Value] | None = Field(None, description="Parameters to hold at a value or expression.")
     hints: Hints | None = Field(
         None,
-        description="off: the search begins without hints, and without presets. Parameter: hint, in place of "
-        "what the space says of it, whether it is tuned or not stays as it is.",
+        description="off: search without hints and without presets. PARAMETER: a hint that replaces that of "
+        "the search space; this does not change whether the parameter is tuned.",
     )
     allow: list[Allowance] | None = Field(
-        None, description="Tune parameters of these risks, too; capacity: also go below the default's."
+        None,
+        description="Risks that may be tuned; capacity: candidates may have less of it than the default.",
     )
 
 

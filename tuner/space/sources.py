@@ -40,19 +40,19 @@ def _built_in() -> dict[str, Path]:
 
 def read_space(name: str) -> Document:
     """Read a space by its name. Raises UsageError for an unknown name, or one that two packages give."""
-    where = f"space {quote(name)}"
+    where = f"search space {quote(name)}"
     built_in = _built_in().get(name)
     points = [point for point in plugins.foreign_spaces() if point.name == name]
     claims = ["tuner itself"] if built_in else []
     claims += [f"{point.value} ({plugins.origin(point)})" for point in points]
     if len(claims) > 1:
-        raise problem(where, f"the name is given by {' and by '.join(claims)}", "Uninstall one of them")
+        raise problem(where, f"this name is defined by {' and by '.join(claims)}", "Uninstall one of them")
     if built_in:
         return read_yaml(built_in.read_bytes(), f"search_spaces/{built_in.name}")
     if points:
         content = plugins.read_foreign_space(points[0], most_bytes=LARGEST_FILE_BYTES + 1)
         return read_yaml(content, f"{points[0].value}/{name}.yaml")
-    raise problem(where, "there is no such space", suggest_space(name))
+    raise problem(where, "there is no such search space", suggest_space(name))
 
 
 def is_path(source: str) -> bool:
@@ -63,14 +63,14 @@ def is_path(source: str) -> bool:
 def suggest_space(name: str) -> str:
     """Return what to write in place of the name of a space that does not exist."""
     shown = name if name and name.isprintable() else "name"
-    return f"{suggest(name, available_spaces())} A file is given by its path, as ./{shown}.yaml"
+    return f"{suggest(name, available_spaces())} For a file, write its path: ./{shown}.yaml"
 
 
 def _read_part(name: str, place: Place) -> Document:
     """Read what several spaces have in common. Raises UsageError for an unknown name."""
     there = {path.stem: path for path in PARTS.glob("*.yaml")}
     if name not in there:
-        raise problem(place, f"there is no part {quote(name)}", suggest(name, there))
+        raise problem(place, f"there is no shared part {quote(name)}", suggest(name, there))
     return read_yaml(there[name].read_bytes(), f"search_spaces/{PARTS.name}/{there[name].name}")
 
 
@@ -95,7 +95,9 @@ def _read(source: object, number: int, base: Path) -> Document:
         return _read_file(Path(source), base)
     if isinstance(source, str):
         return read_space(source)
-    raise problem(where, f"{quote(source)} is no name, path or mapping", "Write the name or path of a space")
+    raise problem(
+        where, f"{quote(source)} is no name, path or mapping", "Write the name or path of a search space"
+    )
 
 
 def _read_file(path: Path, base: Path) -> Document:
@@ -121,7 +123,10 @@ def _read_elsewhere(content: bytes, path: Path) -> Document:
     except UsageError:
         document = None
     if document is None or "space" not in document.data:
-        wrong = "this is no space, and nothing of it is shown, as it lies outside the folder of the study"
+        wrong = (
+            "this is no search space, and its content is not shown, as it lies outside the folder of the "
+            "study"
+        )
         raise problem(str(path), wrong, "Name a file that begins with `space: NAME`")
     return document
 
@@ -186,7 +191,7 @@ def merge(documents: Sequence[Document]) -> Merged:
         _add(merged, document, validate(SpaceFile, document))
     if not merged.parameters:
         sources = ", ".join(document.source for document in documents)
-        raise problem(sources, "there are no parameters", "Name a space that `tuner spaces` lists")
+        raise problem(sources, "there are no parameters", "Name a search space that `tuner spaces` lists")
     return merged
 
 
@@ -241,13 +246,13 @@ def _draft(name: str, entry: "BaseModel", document: Document, path: KeyPath, ser
 def _refine(earlier: Draft | None, later: Draft) -> Draft:
     name, server = later.name, later.server
     if earlier is None and not server:
-        wrong = f"{name} is new, and this entry has no `server:`"
+        wrong = f"{name} is in no earlier entry, and this entry has no `server:`"
         raise problem(later.place, wrong, "Add `server:`, or correct the name")
     if earlier is None:
         return later
     if server and server != earlier.server:
         wrong = f"{name} belongs to {earlier.server} already, not to {server}"
-        raise problem(later.place, wrong, "Rename one")
+        raise problem(later.place, wrong, "Rename one of them")
     fields = {**earlier.fields, **later.fields}
     return replace(earlier, fields=fields, places={**earlier.places, **later.places})
 
@@ -257,7 +262,7 @@ def _narrow(merged: Merged, document: Document, file: "SpaceFile") -> None:
     if file.only is not None:
         _require_parameters(merged, document, "only", file.only)
         for name in merged.parameters.keys() - set(file.only):
-            merged.pinned[name] = "not among those of `only:`"
+            merged.pinned[name] = "not named by `only:`"
         merged.named.update(file.only)
     if file.without is not None:
         derived = [name for name in file.without if name in merged.derived]
@@ -297,8 +302,10 @@ def _require_parameters(
         place = document.place((key, name) if key in {"set", "hints"} else (key, number))
         if name in merged.derived:
             value = merged.derived[name].fields["value"]
-            raise problem(place, f"{name} is not tuned, it follows as `{value}`", "Name what it follows from")
+            raise problem(
+                place, f"{name} is not tuned: it is derived as `{value}`", "Name the parameters in it"
+            )
         if name in merged.dead:
-            raise problem(place, f"{name} is dead: {merged.dead[name]}", "Remove it")
+            raise problem(place, f"{name} is obsolete: {merged.dead[name]}", "Remove it")
         remedy = suggest(name, merged.parameters) if merged.parameters else NAME_FIRST
         raise problem(place, f"there is no parameter {name}", remedy)

@@ -217,19 +217,19 @@ class Space:
             item = self._item[name]
             if name not in config:
                 condition = item.when.text if item.when else ""
-                wrong = f"{quote(value)} has no effect, for `{condition}` does not hold"
+                wrong = f"{quote(value)} has no effect, because `{condition}` does not hold"
                 raise problem(name, wrong, "Leave it out")
             if isinstance(item, Derived) and not _is_alike(value, config[name]):
-                wrong = f"{quote(value)} is given, but it follows as `{item.value.text}` = {config[name]}"
+                wrong = f"{quote(value)} is given, but it is derived as `{item.value.text}` = {config[name]}"
                 raise problem(name, wrong, f"Set {' and '.join(sorted(item.value.names))} instead")
         for sentence in self.rules.broken(config):
             raise problem(self.name, sentence, "Change one of these values")
 
     def _unknown(self, name: str) -> Exception:
         if name in self.left_out:
-            return problem(name, f"it is left out: {self.left_out[name]}", "Leave it out")
+            return problem(name, f"it is not available here: {self.left_out[name]}", "Leave it out")
         if name in self.dead:
-            return problem(name, f"it is dead: {self.dead[name]}", "Leave it out")
+            return problem(name, f"it is obsolete: {self.dead[name]}", "Leave it out")
         return problem(name, f"{self.name} has no such parameter", suggest(name, self._item))
 
     def default(self) -> dict[str, Scalar]:
@@ -263,7 +263,9 @@ class Space:
             if name in self._item and name not in settled:
                 found.append(f"{name}: it is inactive here and has the value {quote(value)}")
             elif isinstance(self._item.get(name), Derived) and settled[name] != value:
-                found.append(f"{name}: {quote(value)} does not follow, {quote(settled[name])} does")
+                found.append(
+                    f"{name}: {quote(value)} differs from {quote(settled[name])}, which its expression gives"
+                )
         found += [
             f"{item.name}: there is no value" for item in self.derived if item.name in settled.keys() - config
         ]

@@ -51,7 +51,7 @@ def accept(parameter: Parameter, given: Scalar) -> Scalar:
     if parameter.kind == "bool":
         flag = as_flag(given)
         if flag is None and str(given) not in {"0", "1"}:  # as the kernel shows it
-            raise Refused(f"{quote(given)} is neither on nor off", "Give true or false")
+            raise Refused(f"{quote(given)} is neither on nor off", "Give on or off")
         return str(given) == "1" if flag is None else flag
     if parameter.kind == "categorical":
         return _accept_choice(parameter.choices, given)
@@ -63,7 +63,10 @@ def accept(parameter: Parameter, given: Scalar) -> Scalar:
         labels = f" or one of {', '.join(parameter.special)}" if parameter.special else ""
         raise Refused(f"{quote(given)} is not a number", f"Give a number{labels}")
     if parameter.kind == "int" and number != int(number):
-        raise Refused(f"{number} is not a whole number", "Give a whole number; floor, ceil or round make one")
+        raise Refused(
+            f"{number} is not a whole number",
+            "Give a whole number; in expressions, floor, ceil and round return one",
+        )
     return int(number) if parameter.kind == "int" else float(number)
 
 
@@ -108,7 +111,7 @@ def fault_in_range(parameter: Parameter, value: Scalar, low: float, high: float)
     if number is None:
         return Refused(f"{quote(value)} is not a number", "Give a number")
     if not low <= number <= high:
-        side, bound, limit = ("below", "low", low) if number < low else ("above", "high", high)
+        side, bound, limit = ("below", "minimum", low) if number < low else ("above", "maximum", high)
         written = parameter.low if number < low else parameter.high
         origin = f" (`{written.text}`)" if isinstance(written, Expression) else ""
         return Refused(
@@ -118,7 +121,8 @@ def fault_in_range(parameter: Parameter, value: Scalar, low: float, high: float)
         )
     if not is_on_grid(number, low, parameter):
         return Refused(
-            f"{format_number(number)} is off its grid: {format_number(low)} and steps of {parameter.step}",
+            f"{format_number(number)} is off its grid, which starts at {format_number(low)} in steps of "
+            f"{parameter.step}",
             f"Give {format_number(fit_number(number, parameter, low, high))}",
         )
     return None

@@ -94,7 +94,9 @@ def read_yaml(content: bytes, source: str, *, begin: str = A_SPACE) -> Document:
         mark = error.problem_mark or error.context_mark
         place = Place(source=source, line=mark.line + 1 if mark else None)
         if mark is not None and _is_tab(text, mark):
-            raise problem(place, "this is not YAML: a line begins with a tab", "Write blanks") from error
+            raise problem(
+                place, "this is not YAML: a line begins with a tab", "Indent with spaces"
+            ) from error
         raise problem(place, f"this is not YAML: {error.problem or error.context}", _LOOK) from error
     except (yaml.YAMLError, ValueError, OverflowError) as error:  # e.g. "\UFFFFFFFF" in the Python scanner
         what = str(error).splitlines()[0] if str(error) else type(error).__name__
@@ -135,21 +137,21 @@ class _Reader:
         data = self._mapping(())
         for event in self._events:
             if isinstance(event, yaml.DocumentStartEvent):
-                raise self._wrong(event, (), "a second document begins", "Keep one in each file")
+                raise self._wrong(event, (), "a second document begins", "Keep one document in each file")
         return Document(source=self._source, data=data, lines=self._lines)
 
     def _refuse_marks(self, event: yaml.Event, path: Path) -> None:
         if isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None):
-            wrong = "anchors and aliases (& and *) are not read"
+            wrong = "anchors and aliases (& and *) are not supported"
             raise self._wrong(event, path, wrong, "Write the value out")
         tag = getattr(event, "tag", None)
         if tag not in {None, "!"}:  # a quoted scalar's implied tag
-            raise self._wrong(event, path, f"the tag {tag} is not read", "Write the plain value")
+            raise self._wrong(event, path, f"the tag {tag} is not supported", "Write the plain value")
 
     def _value(self, event: yaml.Event, path: Path) -> Data:
         self._refuse_marks(event, path)
         if len(path) > DEEPEST_NESTING:
-            raise self._wrong(event, path[:3], "values are nested too deeply", "Write it flat")
+            raise self._wrong(event, path[:3], "values are nested too deeply", "Use fewer levels")
         if isinstance(event, yaml.ScalarEvent):
             return event.value if event.style else Plain(event.value)
         if isinstance(event, yaml.SequenceStartEvent):

@@ -195,7 +195,7 @@ class BaselineLevel:
         if not seen:
             raise TargetError(
                 f"baseline level: none of {len(baselines)} trials of the default gave a measurement. "
-                "See why in the log of the last one."
+                "The log of the study says why."
             )
         return cls(
             regimes=_find_regimes(sorted(seen, key=attrgetter("time_s")), noise.drift_per_s), noise=noise

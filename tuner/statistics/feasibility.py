@@ -100,7 +100,7 @@ def _say_share(share: float) -> str:
 
 
 def _say_failed(rate: FailureRate) -> str:
-    return f"fails to start or to bear the load {rate.failed_trials} times in {rate.trials}"
+    return f"fails to start or to serve the load {rate.failed_trials} times in {rate.trials}"
 
 
 class Feasibility:

@@ -36,10 +36,10 @@ def require_port(command: tuple[str, ...], port: int | None) -> None:
     """Raise Refused unless it is told where to listen, or says where it does."""
     found = {name for word in command for name in PLACEHOLDER.findall(word)}
     if unknown := sorted(found - PLACEHOLDERS):
-        wrong = f"there is no {{{unknown[0]}}}"
-        raise Refused(wrong, "Use {port} and {folder}, the study file's", at=("command",))
+        wrong = f"{{{unknown[0]}}} is no known placeholder"
+        raise Refused(wrong, "Use {port} and {folder} (the folder of the study file)", at=("command",))
     if ("port" in found) == (port is not None):
         raise Refused(
-            "where it listens is said twice" if port else "where it listens is not said",
-            "Give the command {port}, or, when it cannot be told, write its `port:`",
+            "its port is given twice, by {port} and by `port:`" if port else "its port is not given",
+            "Write {port} in the command, or, if the program has a fixed port, write that as `port:`",
         )

@@ -87,7 +87,7 @@ def keep(study_folder: Path, name: str, key: bytes, content: bytes) -> None:
         whole = key + seal.encode() + b"\n" + content
         write_file(study_folder / FOLDER / name, whole, study_folder=study_folder)
     except TunerError as error:
-        LOG.info("%s is not kept: %s", name, error)
+        LOG.info("%s is not cached: %s", name, error)
 
 
 def _digest(*parts: bytes) -> bytes:

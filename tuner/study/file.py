@@ -31,7 +31,7 @@ EXPORTED = "settings"
 SSH_PORT = 22
 SANDBOX = "Leave it out, or write `target: {mode: sandbox}`"
 MANAGED = "Leave it out, or write `target: {mode: managed}`"
-WHOLE_URL = "Write its URL: path: https://HOST/…"
+WHOLE_URL = "Write a whole URL: `path: https://HOST/…`"
 
 
 def load_study(path: Path) -> Study:
@@ -125,22 +125,22 @@ class _Reading:
         file, is_managed = self.file, self.target.is_managed
         if file.backend is not None and is_managed:
             raise Refused(
-                "an application is started beside private servers only",
-                "Leave it out: installed servers have theirs",
+                "tuner starts an application only behind private servers",
+                "Leave `backend:` out: installed servers keep theirs",
                 at=("backend",),
             )
         targets = self._targets()
         loads = self._loads()
         if file.budget.window_s is not None and any(each.requests_total for each in (file.load, *file.loads)):
             raise Refused(
-                "windows end after `requests_total` requests",
-                "Leave one of them out; `time_limit_s` bounds such windows",
+                "`window_s` contradicts `requests_total`, which ends each window after a number of requests",
+                "Leave one of the two out; `time_limit_s` limits windows of `requests_total` in time",
                 at=("budget", "window_s"),
             )
         objective = parse_objective(file.objective, self._where("objective"))
         if file.optimizer in ONE_OBJECTIVE and objective.cost is not None:
-            wrong = f"{quote(file.optimizer)} knows one objective, and there are two"
-            raise Refused(wrong, "Take another one", at=("optimizer",))
+            wrong = f"{quote(file.optimizer)} optimizes one objective, and the study has two"
+            raise Refused(wrong, "Name another optimizer, or leave the cost out", at=("optimizer",))
         return Study(
             path=self.path,
             name=file.study,
@@ -186,8 +186,9 @@ class _Reading:
             raise Refused(wrong, "Write `servers: [NAME]`, each once", at=("servers",))
         if self.target.is_managed and any(each.backend for each in self.file.servers):
             raise Refused(
-                "installed servers pass requests on as their own files say",
-                "Leave `backend:` out, or tune private instances with `target: {mode: sandbox}`",
+                "installed servers pass requests on as their own configuration says, whatever `backend:` "
+                "names",
+                "Leave `backend:` out, or tune private instances: `target: {mode: sandbox}`",
                 at=("servers",),
             )
         return names
@@ -198,7 +199,7 @@ class _Reading:
         options = {each.name: found for index, each in entries if (found := self._options_of(each, index))}
         if options and self.target.is_managed:
             raise Refused(
-                "templates and commands of the study's own are for private instances",
+                "a study may bring templates and commands only for private instances",
                 "Leave them out, or write `target: {mode: sandbox}`",
                 at=("servers",),
             )
@@ -226,8 +227,8 @@ class _Reading:
         for key in ("mode", "watchdog_s", "logs_mib"):
             values = list(dict.fromkeys(str(getattr(each, key)) for each in entries))
             if len(values) > 1:
-                wrong = f"`{key}` is {' and '.join(values)}"
-                raise Refused(wrong, "Make it the same for all hosts", at=("targets",))
+                wrong = f"`{key}` differs between the hosts ({' and '.join(values)})"
+                raise Refused(wrong, f"Give all hosts the same `{key}`", at=("targets",))
         return Targets(
             entries=entries, across=self.file.across, models_unlike=self.file.unlike_hosts == MODEL
         )
@@ -244,11 +245,11 @@ class _Reading:
         )
         names = [each.name for each in loads]
         if len(set(names)) < len(names):
-            wrong = f"the names {', '.join(names)} are not all different"
-            raise Refused(wrong, "Name each once", at=("loads",))
+            wrong = f"two loads have the same name ({', '.join(names)})"
+            raise Refused(wrong, "Give each load a name of its own", at=("loads",))
         if loads and not sum(each.weight for each in loads):
-            wrong = "the weights sum to zero, so that nothing counts"
-            raise Refused(wrong, "Give one a weight above 0", at=("loads",))
+            wrong = "all loads have weight 0, so that none counts"
+            raise Refused(wrong, "Give at least one load a weight above 0", at=("loads",))
         for index, each in enumerate(loads):
             _refuse_other_tongue(each, loads[0], index)
         return loads
@@ -307,22 +308,22 @@ class _Reading:
             return None
         if self.target.is_managed:
             raise Refused(
-                "installed servers serve pages of their own",
+                "built-in content is for private instances; installed servers have pages of their own",
                 "Write `path:` or `requests:` instead, or `target: {mode: sandbox}`",
                 at=("content",),
             )
         for name in ("path", "requests", "script"):
             if entry.gives(name):
-                wrong = f"`load.{name}:` beside `load.content: {entry.content}`"
+                wrong = f"`load.{name}:` and `load.content: {entry.content}` cannot be combined"
                 raise Refused(wrong, "Leave one of them out", at=(name,))
         with self.document.placing():
             if self.file.backend is not None:
-                wrong = f"`backend:` beside `load.content: {entry.content}`"
+                wrong = f"`backend:` and `load.content: {entry.content}` cannot be combined"
                 raise Refused(wrong, "Leave one of them out", at=("backend",))
             if self.file.content != BUILTIN:
                 raise Refused(
-                    f"a document root beside `load.content: {entry.content}`",
-                    "Leave one of them out; `load.path:` is what is asked for of a document root",
+                    f"`content:` and `load.content: {entry.content}` cannot be combined",
+                    "Leave one of the two out; to request a page of a document root, write `load.path:`",
                     at=("content",),
                 )
         return BUILTIN_LOADS[entry.content]
@@ -334,8 +335,9 @@ class _Reading:
         with self.document.placing(*keys, "path"):
             if "://" in path:
                 raise Refused(
-                    f"{quote(path)} is the address of an installed server",
-                    "Write `target: {mode: managed}` to tune that, or the path alone for a private instance",
+                    f"{quote(path)} is a whole URL, which only managed studies request",
+                    "Write `target: {mode: managed}` to tune that server, or only the path for a private "
+                    "instance",
                 )
             return read_path(path)
 
@@ -345,12 +347,18 @@ class _Reading:
         tls = entry.tls if entry.gives("tls") else is_h2 and not is_managed
         if is_managed:
             if tls:
-                raise Refused("an installed server speaks TLS where it does", WHOLE_URL, at=("tls",))
+                raise Refused(
+                    "an installed server decides about TLS itself, whatever `tls:` says",
+                    WHOLE_URL,
+                    at=("tls",),
+                )
             if is_h2 and not page.startswith("https://"):
-                raise Refused("h2 is HTTP/2 over TLS", WHOLE_URL, at=("protocol",))
+                raise Refused(
+                    f"h2 is HTTP/2 over TLS, and {page} is not an https:// URL", WHOLE_URL, at=("protocol",)
+                )
         elif tls != is_h2 and entry.protocol != HTTP1:
-            wrong = "h2 is HTTP/2 over TLS" if is_h2 else "h2c is HTTP/2 in the clear"
-            remedy = "Write `protocol: h2`" if tls else "Leave it out, or write `protocol: h2c`"
+            wrong = "`protocol: h2` is HTTP/2 over TLS" if is_h2 else "`protocol: h2c` is HTTP/2 without TLS"
+            remedy = "Write `protocol: h2`" if tls else "Leave `tls: false` out, or write `protocol: h2c`"
             raise Refused(wrong, remedy, at=("tls",))
         return tls
 
@@ -358,14 +366,16 @@ class _Reading:
         """Raise Refused for what asks for an installed server, or for its TLS, where there is none."""
         is_managed = self.target.is_managed
         if not is_managed and entry.host != (LOCAL,):
-            wrong = f"{quote(', '.join(entry.host))} cannot reach a sandbox, whose network is its own"
+            wrong = f"{quote(', '.join(entry.host))} cannot reach a sandbox, which has a private network"
             raise Refused(wrong, MANAGED, at=("host",))
         for name in ("ca", "verify"):
             if entry.gives(name) and not is_managed:
                 wrong = "private instances have a certificate of their own, which is checked"
                 raise Refused(wrong, MANAGED, at=(name,))
             if entry.gives(name) and not page.startswith("https://"):
-                raise Refused(f"{page} is asked for without TLS", WHOLE_URL, at=(name,))
+                raise Refused(
+                    f"{page} is requested without TLS, so no certificate is checked", WHOLE_URL, at=(name,)
+                )
 
     def _refuse_shared(self, entry: LoadEntry, page: str) -> None:
         """Raise Refused where the load of one installed service would go to, or come from, another host."""
@@ -374,14 +384,14 @@ class _Reading:
             return
         if "://" in page:
             raise Refused(
-                f"{quote(page)} is the address of one host, and there are several",
-                "Write the path alone, as /index.html: each host has an address of its own",
+                f"{quote(page)} is the address of one host, and the study has several",
+                "Write only the path, such as /index.html, which is requested from each host",
                 at=("path",),
             )
         if both := [host for host in entry.host if host in hosts]:
             raise Refused(
-                f"{both[0]} is one of the `targets:`: load for the others would disturb what it measures",
-                "Name a host that is none of them",
+                f"{both[0]} is one of the `targets:`; sending load to others would disturb its measurements",
+                "Name a load host that is not among the `targets:`",
                 at=("host",),
             )
 
@@ -406,14 +416,15 @@ def _refuse_other_tongue(load: NamedLoad, first: NamedLoad, index: int) -> None:
         own, others = getattr(load.load, key), getattr(first.load, key)
         if own != others:
             raise Refused(
-                f"{own!r}, where {first.name} has {others!r}: a server speaks one way to all loads",
-                "Make them the same, or tune each in a study of its own",
+                f"{own!r} differs from {others!r} of the load {first.name}; a server has one `{key}` for all "
+                "loads",
+                "Make both the same, or tune each load in a study of its own",
                 at=("loads", index, key),
             )
     if load.load.hosts != first.load.hosts:
         own, others = ", ".join(load.load.hosts), ", ".join(first.load.hosts)
-        wrong = f"{own}, where {first.name} comes from {others}"
-        raise Refused(wrong, "Let all loads come from the same hosts", at=("loads", index, "host"))
+        wrong = f"{own} differs from {others}, which sends the load {first.name}"
+        raise Refused(wrong, "Send all loads from the same hosts", at=("loads", index, "host"))
 
 
 def _refuse_other_origins(urls: list[Url | None], page: str) -> None:
@@ -426,12 +437,12 @@ def _refuse_other_origins(urls: list[Url | None], page: str) -> None:
             continue
         keys = ("requests", index, "url")
         if "://" not in page:
-            wrong = f"a whole URL, and `load.path: {page}` has none"
-            raise Refused(wrong, "Make that a whole URL, or leave it out", at=keys)
+            wrong = f"`url:` needs a whole URL in `load.path:` too, which is {page}"
+            raise Refused(wrong, "Write a whole URL there, or `path:` in place of this `url:`", at=keys)
         first = parse_url(page)
         if (url.scheme, url.port) != (first.scheme, first.port):
-            wrong = f"{url.text} is not on the port of {page}, to which all connections go"
-            raise Refused(wrong, "Make it a load of its own: `loads:`", at=keys)
+            wrong = f"{url.text} has another scheme or port than {page}, to which all connections go"
+            raise Refused(wrong, "Put this request into a load of its own, under `loads:`", at=keys)
 
 
 def _refuse_twice(hosts: list[str]) -> None:

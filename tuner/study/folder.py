@@ -223,10 +223,11 @@ def open_folder(path: Path, *, within: int | None = None, create: bool = False) 
     except OSError as error:
         if path.is_symlink():
             raise UsageError(
-                f"{path}: this is a link, and tuner follows none here. Remove it; tuner makes its own folder."
+                f"{path}: this is a symbolic link, which tuner does not follow. Remove it; tuner makes the "
+                "folder."
             ) from error
         if isinstance(error, NotADirectoryError):
-            raise UsageError(f"{path}: this is no folder. Remove it; tuner makes its own.") from error
+            raise UsageError(f"{path}: this is not a folder. Remove it; tuner makes the folder.") from error
         raise
     return _checked(descriptor, path)
 
@@ -264,13 +265,13 @@ def _checked(descriptor: int, path: Path) -> int:
 def _refuse_strange_file(path: Path, found: os.stat_result) -> None:
     problem = None
     if stat.S_ISLNK(found.st_mode):
-        problem = "this is a link, and tuner follows none here"
+        problem = "this is a symbolic link, which tuner does not follow"
     elif not stat.S_ISREG(found.st_mode):
         problem = "this is no regular file"
     elif found.st_nlink > 1:
-        problem = f"this file has {found.st_nlink} names (hard links), and another one would change with it"
+        problem = f"this file has {found.st_nlink} hard links, and its other names would change with it"
     if problem:
-        raise UsageError(f"{path}: {problem}. Remove it; tuner makes its own.")
+        raise UsageError(f"{path}: {problem}. Remove it; tuner makes a new one.")
 
 
 def _refuse_others(path: Path, found: os.stat_result, descriptor: int | None = None) -> None:
@@ -291,7 +292,7 @@ def _refuse_writers(path: Path, found: os.stat_result, descriptor: int | None = 
     if writers:
         raise UsageError(
             f"{path}: other users may write to it (mode {stat.S_IMODE(found.st_mode):04o}). "
-            f"If you know what it holds: chmod go-w {path}"
+            f"If you trust its content: chmod go-w {path}"
         )
 
 

@@ -59,7 +59,7 @@ def read_text(value: object) -> str:
     """Return a text that is not blank."""
     if isinstance(value, str) and value.strip():
         return str(value)
-    raise Refused(f"{quote(value)} is not a text", "Write one value")
+    raise Refused(f"{quote(value)} is not a text", "Write one value that is not blank")
 
 
 def _read_texts(value: object) -> tuple[str, ...]:

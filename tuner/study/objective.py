@@ -146,8 +146,9 @@ def parse_objective(texts: Sequence[str], where: str) -> Objective:
     rest = [text for text in given if text != GOODPUT]
     if given.count(GOODPUT) != 1 or len(rest) > 1:
         raise UsageError(
-            f"{where}: {', '.join(given) or 'nothing'} is not what can be optimized. Write {GOODPUT}, and at "
-            f"most one of: {', '.join(known)}."
+            f"{where}: {', '.join(given) or 'nothing'} cannot be the objective. Write {GOODPUT}, alone or "
+            "with "
+            f"one of: {', '.join(known)}."
         )
     return Objective(cost=known[rest[0]] if rest else None)
 
@@ -161,14 +162,14 @@ def parse_constraint(text: str, where: str) -> Constraint:
     if form is None or form["sign"] != "<=":
         raise UsageError(
             f"{where}: {text!r} is not a constraint. Write METRIC <= NUMBER, such as failure_rate <= 0.001, "
-            f"or METRIC <= {RELATIVE} for no worse than that."
+            f"or METRIC <= {RELATIVE} for no worse than the baseline."
         )
     metric = form["metric"]
     if metric not in METRICS:
         near = get_close_matches(metric, METRICS, 1, 0)
         known = ", ".join(METRICS)
         raise UsageError(
-            f"{where}: there is no metric {metric!r}. Did you mean {near[0]}? There are: {known}."
+            f"{where}: there is no metric {metric!r}. Did you mean {near[0]}? Known metrics: {known}."
         )
     default_may_fail = form["sought"] is not None
     if form["limit"] == RELATIVE and form["unit"] is None:
@@ -198,7 +199,7 @@ def _read_limit(metric: str, number: str, unit: str | None, where: str) -> float
         raise UsageError(f"{where}: the bound of {metric} is {shown}. Give a number of at least 0.")
     if metric == FAILURE_RATE and limit > 1:
         raise UsageError(
-            f"{where}: {shown} bounds no {metric}, which is a share of all requests. Give at most 1, "
+            f"{where}: {shown} is no limit for {metric}, a share of all requests. Give at most 1, "
             "or a percentage: 0.1%."
         )
     return limit

@@ -47,7 +47,7 @@ def open_storage(url: str, name: str, *, create: bool = True, clock: Clock = tim
         if known and name not in known:
             raise UsageError(
                 f"{where}: this storage holds the study {known[0]!r}, not {name!r}. "
-                "Give the study file its old name back, or move the folder away."
+                f"Write `study: {known[0]}` in the study file again, or move this folder away."
             )
         if name not in known and not create:
             raise NotBegun(f"{where}: there is no study {name!r} here yet. Start it with `tuner run`.")

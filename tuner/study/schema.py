@@ -106,7 +106,7 @@ def _read_hosts(given: object) -> tuple[str, ...]:
         if not is_host(host):
             raise Refused(f"{quote(host)} is no host", "Write local, or ssh://user@host:port")
     if not hosts or len(set(hosts)) < len(hosts):
-        raise Refused(f"{quote(hosts)} is not a list of hosts", "Name each once")
+        raise Refused(f"{quote(hosts)} is not a list of different hosts", "Name each host once")
     return hosts
 
 
@@ -117,7 +117,7 @@ def _read_space(given: object) -> tuple[str | Mapping[str, Any], ...]:
         )
     for index, entry in enumerate(given):
         if isinstance(entry, str) and not is_path(entry) and entry not in available_spaces():
-            raise Refused(f"there is no space {quote(str(entry))}", suggest_space(entry), at=(index,))
+            raise Refused(f"there is no search space {quote(str(entry))}", suggest_space(entry), at=(index,))
     return tuple(given)
 
 
@@ -125,8 +125,8 @@ def _read_storage(given: object) -> str:
     """Refuse what is no file: one process writes a study. An address may hold a password."""
     if read_text(given) != SQLITE:
         raise Refused(
-            "a study is kept in a file beside its study file",
-            "Leave it out. To measure on several hosts, name them in `targets:`",
+            "tuner stores a study only in a file in its folder",
+            "Leave `storage:` out. To measure on several hosts, name them in `targets:`",
         )
     return SQLITE
 
@@ -141,7 +141,7 @@ def _read_content(given: object) -> str:
 def _read_optimizer(given: object) -> str:
     name = read_text(given)
     if ":" not in name and name not in OPTIMIZERS:
-        raise Refused(f"there is no {quote(name)}", suggest(name, OPTIMIZERS))
+        raise Refused(f"there is no optimizer {quote(name)}", suggest(name, OPTIMIZERS))
     return name
 
 
@@ -179,25 +179,25 @@ BodyOf = Annotated[Body, *read_as(read_body, {"anyOf": [{"enum": list(BODIES)}, 
 class ServerEntry(Entry):
     """A server with the one behind it, or one that the study describes itself."""
 
-    name: Server = key("Its adapter.", "nginx")
-    backend: Text = key("The server of the study that it passes requests to.", "php-fpm", "")
+    name: Server = key("Adapter of the server; `tuner adapters` lists them.", "nginx")
+    backend: Text = key("Server of this study to which this one passes requests.", "php-fpm", "")
     template: OneOrMore = key(
-        "Files from which its configuration is made, relative to the study file.", "web.conf.j2", ()
+        "Files from which the configuration is made; paths are relative to the study file.", "web.conf.j2", ()
     )
     check: Command = key(
-        "Command that must accept the files before each trial.", ["web", "-t", "{directory}"], ()
+        "Command that checks the finished files before each trial.", ["web", "-t", "{directory}"], ()
     )
-    start: Command = key("Command that serves in the foreground.", ["web", "-p", "{port}"], ())
-    stop: Command = key("Command that asks it to end.", ["web", "stop"], ())
+    start: Command = key("Command that starts the server in the foreground.", ["web", "-p", "{port}"], ())
+    stop: Command = key("Command that asks the server to end.", ["web", "stop"], ())
     read_back: Command = key(
-        "Command that prints a line NAME VALUE for each active value.", ["web", "show"], ()
+        "Command that prints one line NAME VALUE for each setting that is active.", ["web", "show"], ()
     )
 
     @model_validator(mode="after")
     def _refuse_itself(self) -> Self:
         if self.backend == self.name:
-            wrong = f"{quote({'name': self.name, 'backend': self.backend})} is no server with its backend"
-            raise Refused(wrong, "Write {name: A, backend: B}")
+            wrong = f"{quote(self.name)} is named as its own backend"
+            raise Refused(wrong, "Name another server: {name: A, backend: B}")
         return self
 
 
@@ -211,12 +211,12 @@ class TargetSettings(Entry):
         "sandbox",
     )
     watchdog_s: float = key(
-        "Managed: the target restores itself after this many seconds without a sign of life.",
+        "Managed: the target restores itself after this many seconds without a sign from tuner.",
         60, 120.0, ge=5, le=3600,
     )  # fmt: skip
     logs_mib: int | None = key(
-        "Managed: most MiB of logs that one run may write to a disk. Default: a tenth of its free room, at "
-        "least 1024. `tuner check` says how fast they grow.",
+        "Managed: most MiB of logs that one run may write to a disk. Default: a tenth of its free space, at "
+        "least 1024. `tuner check` says how fast the logs grow.",
         4096, None, ge=1, le=MOST_LOGS_MIB,
     )  # fmt: skip
 
@@ -243,30 +243,35 @@ class RequestEntry(Entry):
         "",
     )
     method: Annotated[str, *one_of(*METHODS)] = key("HTTP method.", "POST", "GET")
-    headers: Headers = key("Headers by name, in place of those of the load.", {"Accept": "image/webp"}, {})
+    headers: Headers = key("Headers by name; they replace those of the load.", {"Accept": "image/webp"}, {})
     status: int = key("Status of a correct response.", 404, 200, ge=200, le=599)
     bytes: int | None = key(
-        "Length of its body; learned in each trial when left out.", 615, None, ge=0, le=MOST_BYTES
+        "Length of a correct body in bytes; learned in each trial when left out.",
+        615,
+        None,
+        ge=0,
+        le=MOST_BYTES,
     )
     sha256: Annotated[str, *of_form(SHA256, "is no SHA-256", "Write what sha256sum prints")] = key(
-        "Checksum of its body; checked once in each trial.",
+        "SHA-256 of a correct body; checked once in each trial.",
         "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855",
         "",
     )
-    body: BodyOf = key("How its body is judged; learned when left out.", {"contains": "</html>"}, Body)
-    weight: float = key("Share of the mix, relative to the others.", 3, 1.0, ge=0, le=1e9)
+    body: BodyOf = key("How the body of a response is judged.", {"contains": "</html>"}, Body)
+    weight: float = key("Weight of this request, relative to the others of the mix.", 3, 1.0, ge=0, le=1e9)
 
     @model_validator(mode="after")
     def _agree(self) -> Self:
         if not self.path and not self.url:
-            raise Refused("a request without `path:`", "Write the path that it asks for, or its `url:`")
+            raise Refused("this request has neither `path:` nor `url:`", "Write one of them")
         if self.path and self.url:
-            raise Refused("`url:` beside `path:`", "Leave one of them out", at=("url",))
+            raise Refused("`url:` and `path:` cannot be combined", "Leave one of them out", at=("url",))
         check = self.body.check
         if check not in {BodyCheck.LEARNED, BodyCheck.LENGTH, BodyCheck.CHECKSUM}:
             for name in ("bytes", "sha256"):
                 if self.gives(name):
-                    raise Refused(f"`{name}:` beside `body: {check}`", "Leave one of them out", at=(name,))
+                    wrong = f"`{name}:` and `body: {check}` cannot be combined"
+                    raise Refused(wrong, "Leave one of them out", at=(name,))
         return self
 
     def as_kind(self, shared: Mapping[str, str]) -> RequestKind:
@@ -296,18 +301,18 @@ class LoadEntry(Entry):
         tuple[str, ...],
         *read_as(_read_hosts, one_or_more(_HOST)),
     ] = key(
-        "Host that sends the load: local, ssh://user@host:port, or several.",
+        "Host that sends the load: local, ssh://user@host:port, or a list of hosts.",
         "ssh://load1",
         (LOCAL,),
         json_schema_extra={"default": LOCAL},
     )
     path: Annotated[str, BeforeValidator(read_text), WithJsonSchema(_PAGE)] = key(
-        "Path that is requested; of an installed service also a whole URL. Default: /index.html, or the "
-        "first page of the mix or the content.",
+        "Path that is requested; for an installed service also a whole URL. Default: /index.html, or the "
+        "first page of `requests:` or `content:`.",
         "/cart", "",
     )  # fmt: skip
     content: Annotated[str, *read_as(_read_content, {"enum": list(BUILTIN_LOADS)})] = key(
-        "Built-in content in place of a path; `tuner loads` lists them.", "images", ""
+        "Built-in content that is requested in place of a path; `tuner loads` lists it.", "images", ""
     )
     connections: int = key("Connections at once.", 400, 100, ge=1, le=MOST_CONNECTIONS)
     keepalive: Flag = key("false opens a new connection for each request.", False, True)  # noqa: FBT003
@@ -321,7 +326,7 @@ class LoadEntry(Entry):
         False,  # noqa: FBT003
     )
     streams: int = key("Requests at once on each connection, over HTTP/2.", 10, 1, ge=1, le=MOST_STREAMS)
-    accept_encoding: Annotated[str, *one_of(*ENCODINGS)] = key("Clients accept compressed pages.", "gzip", "")
+    accept_encoding: Annotated[str, *one_of(*ENCODINGS)] = key("Compression that clients accept.", "gzip", "")
     headers: LoadHeaders = key(
         "Headers of every request, by name; values that may be secret are not shown.",
         {"Cookie": "session=1"}, {},
@@ -331,17 +336,19 @@ class LoadEntry(Entry):
         "checksum", Body,
     )  # fmt: skip
     ca: Text = key(
-        "Managed: file on the target by which the server's certificate is checked.", "/etc/ssl/own-ca.pem", ""
+        "Managed: CA file on the target that verifies the server's certificate.", "/etc/ssl/own-ca.pem", ""
     )
     verify: Flag = key("Managed: false accepts any certificate.", False, True)  # noqa: FBT003
     requests: Annotated[
         tuple[RequestEntry, ...],
         *list_of("requests", "Write `- {path: /index.html, weight: 1}` lines", most=MOST_KINDS),
     ] = key(
-        "A mix: kinds of requests, each at its share.", [{"path": "/", "weight": 9}, {"path": "/cart"}], ()
+        "A mix of requests, each sent in proportion to its weight.",
+        [{"path": "/", "weight": 9}, {"path": "/cart"}],
+        (),
     )
     requests_total: int | None = key(
-        "Each window ends after this many requests. Default: windows have the plan's length.",
+        "Each window ends after this many requests. Default: windows last `budget: window_s`.",
         10_000, None, ge=LEAST_REQUESTS, le=MOST_REQUESTS,
     )  # fmt: skip
     time_limit_s: float = key(
@@ -349,18 +356,21 @@ class LoadEntry(Entry):
         30, 60.0, ge=1, le=MOST_WINDOW_S,
     )  # fmt: skip
     timeout_s: float | None = key(
-        "Clients without a response for this many seconds count as failed. Default: by the response time.",
+        "Clients without a response for this many seconds count as failed. Default: derived from the usual "
+        "response time.",
         4, None, ge=1, le=MOST_WINDOW_S,
     )  # fmt: skip
     command: Command = key(
-        "Generator `command`: program and arguments.", ["load", "{url}", "{connections}"], ()
+        "For `generator: command`: program and arguments.", ["load", "{url}", "{connections}"], ()
     )
     result: Annotated[Mapping[str, Any] | None, WithJsonSchema({"type": "object"})] = key(
-        "Generator `command`: how its output is read.", {"json": {"correct": "/ok"}}, None
+        "For `generator: command`: how its output is read.", {"json": {"correct": "/ok"}}, None
     )
-    script: Text = key("Script of a generator that takes one.", "load.js", "")
+    script: Text = key("Script for a load generator that runs scripts, such as k6.", "load.js", "")
     token_directory: Annotated[str, BeforeValidator(read_text), WithJsonSchema(_PATH)] = key(
-        "Managed: document root on the target, where its address is another host's.", "/var/www/html", ""
+        "Managed: document root on the target, if `path:` names an address of another host.",
+        "/var/www/html",
+        "",
     )
 
     @model_validator(mode="after")
@@ -373,17 +383,17 @@ class LoadEntry(Entry):
             raise Refused(wrong, "Use fewer hosts", at=("host",))
         if self.requests_total is None and self.gives("time_limit_s"):
             raise Refused(
-                "it bounds windows that end after a number of requests, and there is none",
-                "Write `requests_total:`, or leave it out",
+                "only windows of `requests_total` have a time limit, and that key is missing",
+                "Write `requests_total:`, or leave `time_limit_s:` out",
                 at=("time_limit_s",),
             )
         if self.requests_total is not None and self.requests_total < self.connections:
-            wrong = f"{self.requests_total} is out of range"
+            wrong = f"{self.requests_total} requests are too few for {self.connections} connections"
             raise Refused(wrong, f"Give {self.connections} to {MOST_REQUESTS}", at=("requests_total",))
         if self.streams > 1 and self.protocol == HTTP1:
             raise Refused(
-                f"{self.streams} requests at once on one connection take HTTP/2",
-                "Write `protocol: h2` or `h2c`, or leave it out",
+                f"{self.streams} requests at once on one connection need HTTP/2",
+                "Write `protocol: h2` or `h2c`, or leave `streams:` out",
                 at=("streams",),
             )
         return self
@@ -392,16 +402,20 @@ class LoadEntry(Entry):
     def _fit_responses(self) -> Self:
         judges = [name for name in ("script", "command") if self.gives(name)]
         if self.requests and self.accept_encoding:
-            wrong = "each request of a mix has headers of its own"
-            raise Refused(wrong, "Write `headers:` among `requests:`", at=("accept_encoding",))
+            wrong = "each entry of `requests:` has headers of its own"
+            raise Refused(
+                wrong,
+                "Write `headers: {Accept-Encoding: gzip}` in each entry instead",
+                at=("accept_encoding",),
+            )
         if self.gives("body") and self.requests:
-            wrong = "each request of a mix has a body of its own"
-            raise Refused(wrong, "Write it among `requests:`", at=("body",))
+            wrong = "each entry of `requests:` has a `body:` of its own"
+            raise Refused(wrong, "Write `body:` in each entry instead", at=("body",))
         if self.gives("body") and judges:
-            raise Refused(f"your {judges[0]} judges the responses", "Leave it out", at=("body",))
+            raise Refused(f"your {judges[0]} judges the responses", "Leave `body:` out", at=("body",))
         refuse_packed(self.body, self.accept_encoding)
         if self.ca and not self.verify:
-            raise Refused("`ca:` beside `verify: false`", "Leave one of them out", at=("ca",))
+            raise Refused("`ca:` and `verify: false` cannot be combined", "Leave one of them out", at=("ca",))
         return self
 
 
@@ -410,13 +424,13 @@ class NamedLoadEntry(LoadEntry):
 
     name: Annotated[
         str, *of_form(LOAD_NAME, "is no name of a load", "Name it with letters, digits, . _ and -")
-    ] = key("Its name in results. Default: that of its content.", "api", "")
-    weight: float = key("Its weight, relative to the others.", 2, 1.0, ge=0, le=1e6)
+    ] = key("Name of this load in results. Default: the name of its `content:`.", "api", "")
+    weight: float = key("Weight of this load, relative to the others.", 2, 1.0, ge=0, le=1e6)
 
     @model_validator(mode="after")
     def _require_name(self) -> Self:
         if not self.name and not self.content:
-            wrong = "a load without `name:`"
+            wrong = "this load has neither `name:` nor `content:`"
             raise Refused(wrong, "Name it with letters, digits, . _ and -", at=("name",))
         return self
 
@@ -425,13 +439,18 @@ class BackendEntry(Entry):
     """An application of your own, which is started behind the servers."""
 
     command: Command = key(
-        "Program and arguments, with {port} and {folder}.", ["node", "{folder}/shop.js", "{port}"]
+        "Program and arguments; tuner fills in {port} and {folder}, the folder of the study file.",
+        ["node", "{folder}/shop.js", "{port}"],
     )
     port: int | None = key(
-        "Port on which it listens, where its command has no {port}.", 3000, None, ge=1, le=65535
+        "Port on which the application listens, if the command has no {port}.", 3000, None, ge=1, le=65535
     )
-    ready: SitePath = key("Path that it answers with 200 when it is ready.", "/health", "")
-    protocol: Annotated[str, *one_of(HTTP, WEBSOCKET)] = key("Protocol that it speaks.", WEBSOCKET, HTTP)
+    ready: SitePath = key(
+        "Path that the application answers with status 200 when it is ready.", "/health", ""
+    )
+    protocol: Annotated[str, *one_of(HTTP, WEBSOCKET)] = key(
+        "Protocol that the application speaks.", WEBSOCKET, HTTP
+    )
 
     @model_validator(mode="after")
     def _require_port(self) -> Self:
@@ -450,7 +469,11 @@ class BudgetEntry(Entry):
         "Wall time of the whole run. Default: that of the preset.", 30, None, ge=0.1, le=MOST_MINUTES
     )
     trials: int | None = key(
-        "Most configurations to try. Default: the number of the preset.", 40, None, ge=1, le=MOST_TRIALS
+        "Largest number of configurations to try. Default: that of the preset.",
+        40,
+        None,
+        ge=1,
+        le=MOST_TRIALS,
     )
     window_s: float | None = key(
         "Seconds of each measured window. Default: 1 (quick) or 5, more for slow applications and many "
@@ -458,7 +481,8 @@ class BudgetEntry(Entry):
         3, None, ge=1, le=MOST_SET_S,
     )  # fmt: skip
     warmup_s: float | None = key(
-        "Seconds of load before the first window. Default: 1 (quick) or 5 to 15, more likewise.",
+        "Seconds of load before the first window. Default: 1 (quick) or 5 to 15, more for slow "
+        "applications and many connections.",
         10, None, ge=1, le=MOST_SET_S,
     )  # fmt: skip
 
@@ -477,16 +501,16 @@ class StudyFile(Entry):
     )
 
     study: Annotated[str, *of_form(NAME, "cannot be a name", "Use letters, digits, . _ and -")] = key(
-        "Its name: letters, digits, . _ and -.", "nginx-static"
+        "Name of the study: letters, digits, . _ and -.", "nginx-static"
     )
     title: Text = key("The question of the study, in one line.", "How many workers are enough?", "")
-    source: Text = key("Source of its question.", "An article, 2015", "")
+    source: Text = key("Source of that question.", "An article, 2015", "")
     servers: Annotated[
         tuple[
             Annotated[
                 ServerEntry,
                 BeforeValidator(
-                    partial(_by_key, "name", ("is no server", "Write its adapter's name")),
+                    partial(_by_key, "name", ("is no server", "Write the name of its adapter")),
                     json_schema_input_type=Server | ServerEntry,
                 ),
             ],
@@ -503,7 +527,7 @@ class StudyFile(Entry):
             json_schema_input_type=Annotated[list[SpaceName | SpaceFile], Field(min_length=1)],
         ),
     ] = key(
-        "Names (`tuner spaces`), paths and refinements; later entries refine earlier ones.",
+        "Search spaces: names (`tuner spaces`), paths and refinements; later entries refine earlier ones.",
         ["nginx", {"only": ["worker_processes", "sendfile"]}],
     )
     target: TargetSettings = key(
@@ -528,20 +552,26 @@ class StudyFile(Entry):
             least=LEAST_TARGETS, most=MOST_TARGETS,
         ),
     ] = key(
-        "Several machines in place of one; the winner must hold on all of them.",
+        "Several machines in place of `target:`; one winner is tuned for all of them.",
         ["ssh://root@web1", "ssh://root@web2"], (),
     )  # fmt: skip
     across: Annotated[AcrossHosts, WithJsonSchema({"enum": list(AcrossHosts)})] = key(
-        "How the gains on several machines count together.", AcrossHosts.MEAN, AcrossHosts.WORST
+        "How the gains on several machines are combined: the worst, or the mean.",
+        AcrossHosts.MEAN,
+        AcrossHosts.WORST,
     )
     unlike_hosts: Annotated[str, *one_of(REFUSE, MODEL)] = key(
-        "refuse rejects machines of other hardware; model gives each its own level.", MODEL, REFUSE
+        "Machines of different hardware: refuse rejects them; model gives each its own baseline level.",
+        MODEL,
+        REFUSE,
     )
     backend: Annotated[
         BackendSettings | None,
         PlainValidator(_read_backend, json_schema_input_type=Application | BackendEntry),
     ] = key("Application that is started behind the servers.", "websocket-echo", None)
-    load: LoadEntry = key("The load that is sent.", {"path": "/cart", "connections": 400}, LoadEntry)
+    load: LoadEntry = key(
+        "Load that is sent to the servers.", {"path": "/cart", "connections": 400}, LoadEntry
+    )
     loads: Annotated[
         tuple[NamedLoadEntry, ...],
         *list_of(
@@ -549,11 +579,13 @@ class StudyFile(Entry):
             least=LEAST_LOADS, most=MOST_LOADS,
         ),
     ] = key(
-        "Several loads, in place of one; each trial is measured under all.",
+        "Several loads, in place of `load:`; each trial is measured under all of them.",
         [{"content": "images", "weight": 2}, {"name": "api", "path": "/tiny.txt"}], (),
     )  # fmt: skip
     across_loads: Annotated[Across, WithJsonSchema({"enum": list(Across)})] = key(
-        "How the gains under several loads count together.", Across.WORST, Across.WEIGHTED
+        "How the gains under several loads are combined: the worst, or the weighted mean.",
+        Across.WORST,
+        Across.WEIGHTED,
     )
     content: Text = key("builtin, or the path of a document root to serve.", "/srv/www", BUILTIN)
     objective: Annotated[OneOrMore, WithJsonSchema({"anyOf": [_OBJECTIVE, _OBJECTIVES]})] = key(
@@ -563,12 +595,12 @@ class StudyFile(Entry):
     constraints: Annotated[
         Texts, WithJsonSchema({"type": "array", "items": {"type": "string", "pattern": _BOUND}})
     ] = key(
-        "Bounds: METRIC <= NUMBER with or without a unit, or METRIC <= default.",
+        "Limits: METRIC <= NUMBER with or without a unit, or METRIC <= default (no worse than the baseline).",
         ["failure_rate <= 0.1 %", "latency_p99_ms <= 20 ms"], ("failure_rate <= default",),
     )  # fmt: skip
     budget: BudgetEntry = key("How long a run may take.", {"preset": "quick"}, BudgetEntry)
     storage: Annotated[str, *read_as(_read_storage, {"const": SQLITE})] = key(
-        "Stored in a file beside this one.", SQLITE, SQLITE
+        "sqlite stores the study in a file in its folder.", SQLITE, SQLITE
     )
     seed: int = key("Random seed.", 7, 1, ge=0, le=2**31)
     optimizer: Annotated[
@@ -576,9 +608,9 @@ class StudyFile(Entry):
         *read_as(
             _read_optimizer, {"anyOf": [{"enum": list(OPTIMIZERS)}, {"type": "string", "pattern": ":"}]}
         ),
-    ] = key("Its name, or an Optuna sampler as module:Class.", "tpe", DEFAULT_OPTIMIZER)
+    ] = key("Name of the optimizer, or an Optuna sampler as module:Class.", "tpe", DEFAULT_OPTIMIZER)
     line_price: float = key(
-        "Gain that a changed setting must bring to ship, as a share.", 0.02, 0.01, ge=0, le=1
+        "Gain that a changed setting must bring to stay in the winner, as a share.", 0.02, 0.01, ge=0, le=1
     )
     warm_start: Texts = key("Files of earlier studies of the same server.", ["old.yaml"], ())
 
@@ -586,10 +618,12 @@ class StudyFile(Entry):
     def _refuse_both(self) -> Self:
         for several, one, own in (("targets", "target", OF_TARGETS), ("loads", "load", ("across_loads",))):
             if self.gives(several) and self.gives(one):
-                raise Refused(f"`{one}:` beside `{several}:`", "Make it one of them", at=(one,))
+                wrong = f"`{one}:` and `{several}:` cannot be combined"
+                raise Refused(wrong, "Leave one of them out", at=(one,))
             for name in own:
                 if self.gives(name) and not self.gives(several):
-                    wrong, remedy = f"there are no `{several}:`", f"Leave it out, or write `{several}:`"
+                    wrong = f"`{name}:` needs `{several}:`, which are missing"
+                    remedy = f"Leave `{name}:` out, or write `{several}:`"
                     raise Refused(wrong, remedy, at=(name,))
         return self
 

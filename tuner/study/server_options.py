@@ -44,7 +44,8 @@ class ServerOptions:
         for key, command in self.commands.items():
             for name in find_placeholders(command):
                 if name not in known:
-                    raise problem(self.places[key], f"there is no {{{name}}}", suggest(name, known))
+                    wrong = f"{{{name}}} is no known placeholder"
+                    raise problem(self.places[key], wrong, suggest(name, known))
 
     def arguments(self) -> dict[str, object]:
         """Return them as arguments of the adapter's class; most take none."""
@@ -71,8 +72,9 @@ def read_templates(paths: Sequence[str], base: Path) -> Mapping[str, str]:
         name = Path(path).name.removesuffix(SUFFIX)
         if not PLAIN_NAME.fullmatch(name) or name in templates:
             raise Refused(
-                f"{quote(path)} cannot become a file of its own",
-                f"Give each template a name of letters, digits, . _ and -, as web.conf{SUFFIX}",
+                f"the template {quote(path)} has an unusable or repeated file name",
+                "Give each template a name of its own from letters, digits, . _ and -, such as "
+                f"web.conf{SUFFIX}",
             )
         templates[name] = _read_template(base / path)
     return templates
@@ -83,9 +85,9 @@ def _read_template(path: Path) -> str:
         # A pipe or device would be read without end.
         content = _read_start(path) if path.is_file() else None
     except (OSError, ValueError) as error:  # ValueError: no UTF-8, or a zero byte in the path
-        raise Refused(f"{path} cannot be read: {error}", "Correct it") from error
+        raise Refused(f"{path} cannot be read: {error}", "Give a readable file of UTF-8 text") from error
     if content is None:
-        raise Refused(f"there is no file {path}", "Write its path from the study file on")
+        raise Refused(f"there is no file {path}", "Write the path relative to the study file")
     return content
 
 

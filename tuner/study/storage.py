@@ -57,7 +57,10 @@ FAILED_VALUE = -4.6
 """Value told for a trial without a measurement: a hundredth of the baseline's goodput, and infeasible."""
 
 SHOWN_CHANGES = 4
-REMEDY = "Give the study a new name, or move its folder away. Name machines that are alike in `targets:`."
+REMEDY = (
+    "Give the study a new name, or move its folder away. To tune several machines at once, name them in "
+    "`targets:`."
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -370,7 +373,7 @@ class Storage:
 
     def _begin_anew(self) -> None:
         """Forget every trial and every fact."""
-        LOG.info("%s: begun anew, as nothing was measured", self._where)
+        LOG.info("%s: emptied and started again, as nothing was measured", self._where)
         name = self._study.study_name
         with translated(self._where):
             optuna.delete_study(study_name=name, storage=self._storage)

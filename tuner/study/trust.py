@@ -73,7 +73,7 @@ def name_own_settings(space: Space, current: Mapping[str, Scalar]) -> tuple[str,
         in_force = {str(current[item.name])} if item.name in current else set()
         usual = known[item.server, item.name] | in_force
         found += [
-            f"space: {item.name} may become {text!r}, which tuner's own spaces do not have"
+            f"space: {item.name} may become {text!r}, which tuner's own search spaces do not have"
             for text in texts
             if text not in usual
         ]
@@ -81,7 +81,7 @@ def name_own_settings(space: Space, current: Mapping[str, Scalar]) -> tuple[str,
 
 
 def _known_texts() -> Mapping[tuple[str, str], frozenset[str]]:
-    """Return server and name → texts, of everything that tuner's own spaces write."""
+    """Return server and name → texts, of everything that tuner's own search spaces write."""
     return {
         (row["server"], row["name"]): frozenset(map(str, (*row["choices"], *row["special"].values())))
         for space in describe_spaces()
@@ -109,7 +109,7 @@ def _name_setting(item: Parameter | Derived, known: Iterable[tuple[str, str]]) -
     owners = sorted(server for server, name in known if name == item.name)
     if owners and item.server:
         return f"space: {item.name} is a setting of {', '.join(owners)}, not of {item.server}"
-    return f"space: {item.name} is a setting that tuner's own spaces do not have"
+    return f"space: {item.name} is a setting that tuner's own search spaces do not have"
 
 
 def name_large_numbers(space: Space, facts: SpaceFacts) -> tuple[str, ...]:
@@ -129,7 +129,7 @@ def name_large_numbers(space: Space, facts: SpaceFacts) -> tuple[str, ...]:
         {each.name: default[each.name] for each in usual.parameters if _takes(each, default)}, fit=True
     )
     return tuple(
-        f"space: {name} is {value}, and tuner's own spaces go no higher here than {most}"
+        f"space: {name} is {value}, and tuner's own search spaces go no higher here than {most}"
         for name, value in default.items()
         if name in known and _is_number(value) and value != facts.current.get(name)
         for most in (fitted.get(name, 0),)
@@ -169,6 +169,7 @@ def refuse_untrusted(study: Path, demands: Iterable[str]) -> None:
     more = f"; and {len(found) - MOST_NAMED} more" if len(found) > MOST_NAMED else ""
     told = "; ".join(found[:MOST_NAMED])
     raise UsageError(
-        f"{study}: what its author chose is done only when you trust it: {told}{more}. Read the study and "
-        "the files that it names, then check it with --trust."
+        f"{study}: the study brings parts of its own, used only when you trust it: {told}{more}. Read the "
+        "study and "
+        "the files that it names, then run `tuner check` with --trust."
     )

@@ -142,7 +142,7 @@ def _end_sudo(popen: "subprocess.Popen[bytes]", asked: Argv) -> None:
     popen.returncode = -signal.SIGKILL
     raise TargetError(
         f"local: `{shlex.join(asked)}` did not end in time, and this user may not end it: it still runs. "
-        "Look there."
+        "End it by hand."
     )
 
 

@@ -115,7 +115,9 @@ class LocalSandbox(IsolatedHost, commands.LocalRunner):
         if self._first.poll() is not None or processes.has_ended(self._pid):
             # What made it (unshare) ends just after it.
             status = self._first.wait(ANSWER_TIMEOUT_S)
-            raise TargetError(f"local: the sandbox ended by itself ({status}). Look for what killed it.")
+            raise TargetError(
+                f"local: the sandbox ended by itself ({status}). Look for the cause in the kernel log."
+            )
 
     def _read_setting(self, shown: str) -> FileState:
         kind, *values = self._ask(b"read " + shown.encode().hex().encode())
@@ -221,7 +223,9 @@ def _answer(first: "subprocess.Popen[bytes]") -> list[bytes]:
                 )
             data = os.read(first.stdout.fileno(), CHUNK_BYTES)
             if not data:
-                raise TargetError("local: the sandbox's first process ended. Look for what killed it.")
+                raise TargetError(
+                    "local: the sandbox's first process ended. Look for the cause in the kernel log."
+                )
             line += data
     return line.split()
 

@@ -12,7 +12,7 @@ from tuner.ports import Sandbox
 
 
 class SshHost(RemoteMachine):
-    """A machine that is reached over SSH as `ssh://user@host:port`; ssh_config is heeded, nothing installed.
+    """A machine that is reached over SSH as `ssh://user@host:port`, as ssh_config says. Nothing is installed.
 
     Args:
         url: where it is.

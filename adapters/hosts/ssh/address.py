@@ -33,10 +33,10 @@ def read_address(url: str) -> Address:
     """Read an address. Raises UsageError for whatever could mean more than a name, a host and a port."""
     found = _URL.fullmatch(url)
     if found is None:
-        raise _refused(url, "it is not of that form")
+        raise _refused(url, "it has another form")
     user, host, port = found["user"], found["host"], found["port"]
     if user is not None and not _USER.fullmatch(user):
-        reason = "a password does not belong there" if ":" in user else f"{user!r} is no user name"
+        reason = "an address cannot contain a password" if ":" in user else f"{user!r} is no user name"
         raise _refused(url if ":" not in user else "ssh://…", reason)
     if port is not None and (not _PORT.fullmatch(port) or int(port) > _LAST_PORT):
         raise _refused(url, f"{port!r} is no port between 1 and {_LAST_PORT}")

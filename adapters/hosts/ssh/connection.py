@@ -66,7 +66,7 @@ class RefuseUnknownKeys(paramiko.MissingHostKeyPolicy):  # type: ignore[misc] # 
         if said := self._known.revoked.get(key.asbytes()):
             raise TargetError(
                 f"{self._where}: THE HOST KEY IS REVOKED ({said}): {key.get_name()} {key.fingerprint} of "
-                f"{hostname}. Somebody else may have it. Give the host a new one."
+                f"{hostname}. Somebody else may have this key. Give the host a new key."
             )
         scan = f"ssh-keyscan {_scan_target(hostname)} >> {self._known_hosts}"
         raise TargetError(
@@ -154,11 +154,12 @@ def translated(where: str, what: str) -> Iterator[None]:
         raise Unreachable(_not_let_in(where, error)) from error
     except socket.gaierror as error:
         raise Unreachable(
-            f"{where}: there is no host of that name ({error.strerror}). Correct it, or add it to ssh_config."
+            f"{where}: there is no host of that name ({error.strerror}). Correct the name, or add it to "
+            "ssh_config."
         ) from error
     except FOREIGN as error:
         reason = _reason(error)
-        raise Unreachable(f"{where}: {what}: {reason}. See whether `{_login(where)}` works.") from error
+        raise Unreachable(f"{where}: {what}: {reason}. Check that `{_login(where)}` works.") from error
 
 
 def _read_ssh_config() -> fabric.Config:
@@ -222,16 +223,18 @@ def _close(hop: fabric.Connection) -> None:
 def _changed_key(where: str, error: paramiko.BadHostKeyException) -> str:
     return (
         f"{where}: THE HOST KEY HAS CHANGED: {error.key.get_name()} {error.key.fingerprint} was offered, "
-        f"{error.expected_key.get_name()} {error.expected_key.fingerprint} is known. Somebody may listen. "
-        f"Only if you know why it changed, forget the old one: ssh-keygen -R {error.hostname}"
+        f"{error.expected_key.get_name()} {error.expected_key.fingerprint} is known. Somebody may intercept "
+        "the connection. "
+        f"Only if you know why it changed, remove the old key: ssh-keygen -R {error.hostname}"
     )
 
 
 def _not_let_in(where: str, error: paramiko.AuthenticationException) -> str:
     if isinstance(error, paramiko.PasswordRequiredException):
-        return f"{where}: the private key has a passphrase. Give it to the agent: ssh-add"
+        return f"{where}: the private key has a passphrase. Add the key to the agent: ssh-add"
     return (
-        f"{where}: the host does not let us in: {error}. Only keys are used, from ssh_config's IdentityFile, "
+        f"{where}: the host refused the login: {error}. tuner uses only keys, from ssh_config's "
+        "IdentityFile, "
         f"~/.ssh and the agent; `{_login(where)}` must work without a question."
     )
 

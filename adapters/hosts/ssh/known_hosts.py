@@ -84,7 +84,8 @@ def _read_revoked_keys(path: str, where: str) -> dict[bytes, str]:
         ) from error
     if is_binary:
         raise TargetError(
-            f"{where}: RevokedHostKeys {path} is a binary list. Name a file with a key in each line."
+            f"{where}: RevokedHostKeys {path} is a binary list. Name a text file in ssh_config, with one key "
+            "in each line."
         )
     revoked: dict[bytes, str] = {}
     for number, line in _lines(path):

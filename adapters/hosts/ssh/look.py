@@ -43,7 +43,7 @@ def files_of(frames: Sequence[Frame], paths: Sequence[PurePosixPath], mark: byte
     owners = _owners(facts)
     if not len(names) == len(owners) == len(bodies) - 1:
         raise TargetError(
-            f"host: {len(names)} files were not read in time. See what {names[0]} and the others are."
+            f"host: {len(names)} files, such as {names[0]}, were not read in time. Check them on the host."
         )
     not_found, not_read = _complaints(looked, b"stat: "), _complaints(looked, b"cat: ")
     reasons = _reasons(not_found, owners)
@@ -63,7 +63,7 @@ def files_of(frames: Sequence[Frame], paths: Sequence[PurePosixPath], mark: byte
 
 def _parts(frames: Sequence[Frame]) -> tuple[Frame, Frame]:
     if tuple(frame.kind for frame in frames) != ("tree", "ran"):
-        raise TargetError("host: files were not read as they were asked for. Look at its /bin/sh.")
+        raise TargetError("host: its shell did not return the files that were requested. Check its /bin/sh.")
     return frames[0], frames[1]
 
 
@@ -114,7 +114,9 @@ def _owners(printed: bytes) -> list[tuple[int, int, int] | None]:
 def _owner(line: bytes) -> tuple[int, int, int]:
     found = OWNER.fullmatch(line)
     if found is None:
-        raise TargetError(f"host: {line[:80]!r} is not what stat(1) prints. Look there.")
+        raise TargetError(
+            f"host: stat(1) printed {line[:80]!r}, which cannot be understood. Check stat on the host."
+        )
     return int(found[1], 8) & 0o7777, int(found[2]), int(found[3])
 
 

@@ -110,7 +110,8 @@ class RemoteMachine(CommandRunner):
                 return self._run_once(steps)
             shown = " && ".join(shlex.join(step.asked) for step in steps)
             raise Unreachable(
-                f"{error} `{shown[:SHOWN_CHARACTERS]}` may have run or not. Look there before it runs again."
+                f"{error} `{shown[:SHOWN_CHARACTERS]}` may have run or not. Check the host before you run it "
+                "again."
             ) from error
 
     def _run_once(self, steps: Sequence[Step]) -> list[Completed]:
@@ -143,7 +144,8 @@ class RemoteMachine(CommandRunner):
             if self._unlock is None or unlocked_at == len(done):
                 raise TargetError(
                     f"{self.name}: sudo wants the password again for every command (timestamp_timeout). "
-                    "Let it run what is needed without one: `tuner check` prints the sudoers file."
+                    "Let sudo run what is needed without one: `tuner check STUDY --sudoers` prints the "
+                    "sudoers file."
                 )
             unlocked_at = len(done)
             self._unlock(shell)

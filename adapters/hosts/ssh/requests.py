@@ -158,7 +158,9 @@ def look_script(paths: Sequence[PurePosixPath], trees: Sequence[int], *, timeout
 def quote(word: str) -> bytes:
     """Quote a word for the shell. Raises TargetError for what no argument can hold."""
     if "\0" in word:
-        raise TargetError(f"host: {word!r} holds a NUL, which no argument and no path can. Correct it.")
+        raise TargetError(
+            f"host: {word!r} contains a NUL character, which no argument and no path can. Remove it."
+        )
     return os.fsencode(shlex.quote(word))
 
 
@@ -193,7 +195,7 @@ def read_pid(frame: Frame, where: str) -> int:
 
 def misunderstood(said: str, where: str) -> TargetError:
     """Return the error for an answer that belongs to no question of ours."""
-    return TargetError(f"{where}: its shell answered {said!r}, which was not asked. Look at its /bin/sh.")
+    return TargetError(f"{where}: its shell gave the unexpected reply {said!r}. Check its /bin/sh.")
 
 
 def understand(step: Step, frame: Frame, where: str) -> Completed:
@@ -209,7 +211,7 @@ def understand(step: Step, frame: Frame, where: str) -> Completed:
     if late == RUNS_ON:
         raise TargetError(
             f"{where}: `{shlex.join(step.asked)}` did not end within {step.timeout_s:g} s, and sudo may not "
-            "kill it: it still runs. Look there."
+            "kill it: it still runs. End it by hand."
         )
     if step.open_files and frame.err.startswith(b"prlimit: failed to set the NOFILE"):
         raise too_many_files(where, step.open_files, "more than are")
@@ -248,7 +250,7 @@ def write_step(
 
 
 def _malformed(word: str, where: str) -> TargetError:
-    return TargetError(f"{where}: its shell said {word[:40]!r} where a number belongs. Look at its /bin/sh.")
+    return TargetError(f"{where}: its shell replied {word[:40]!r} instead of a number. Check its /bin/sh.")
 
 
 def _is_long(step: Step) -> bool:

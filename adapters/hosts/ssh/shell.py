@@ -25,9 +25,9 @@ LOOP = (
 )
 COMMAND = f"exec sh -c {shlex.quote(LOOP)}"
 NOTHING = b""
-CLOSED = "the other end has closed it, or is silent"
-ENDLESS = "its answer does not end"
-NO_ROOM = "there is no room left for what commands read and print, in /dev/shm or /tmp"
+CLOSED = "the host has closed it, or does not respond"
+ENDLESS = "the host's reply does not end"
+NO_ROOM = "no space is left for the input and output of commands, in /dev/shm or /tmp"
 RAN_WORDS = 12
 MOST_OUTPUT_BYTES = 2**26
 """Of one command; what the shell keeps of it is less, but for a look at many files."""
@@ -175,7 +175,7 @@ class RemoteShell:
 
     def _read_exactly(self, count: int, most: int, deadline_s: float) -> bytes:
         if count > most:
-            raise self._broke(f"it announced {count} bytes at once")
+            raise self._broke(f"the host announced {count} bytes at once")
         while len(self._unread) < count:
             self._receive(deadline_s)
         data = bytes(self._unread[:count])
@@ -186,7 +186,7 @@ class RemoteShell:
         """Receive what arrives next."""
         left_s = deadline_s - time.monotonic()
         if left_s <= 0:
-            raise self._broke("it did not answer in time")
+            raise self._broke("the host did not answer in time")
         self._channel.settimeout(left_s)
         try:
             data = self._channel.recv(CHUNK_BYTES)

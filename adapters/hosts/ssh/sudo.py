@@ -22,7 +22,7 @@ def ask_on_terminal(question: str) -> str:
     except OSError as error:
         raise TargetError(
             f"{question} There is no terminal to ask at. Let sudo run what is needed without a password: "
-            "`tuner check` prints the sudoers file."
+            "`tuner check STUDY --sudoers` prints the sudoers file."
         ) from error
     return getpass.getpass(f"{question} ")
 

@@ -217,7 +217,7 @@ def _read_status(host: Host, site: Site) -> dict[str, Scalar]:
     found = status.judge_status(answer)
     if not found:
         printed = programs.decode(answer)[:200]
-        raise NotReady(f"apache: /server-status gave no scoreboard but {printed!r}. See its error log.")
+        raise NotReady(f"apache: /server-status gave no scoreboard but {printed!r}. Read Apache's error log.")
     return found
 
 

@@ -172,7 +172,7 @@ def write_configuration(config: Config, site: Site, facts: Facts, *, mpm: str) -
 def _choose_mpm(name: Scalar) -> str:
     if name not in MPMS:
         raise ConfigRejected(
-            f"apache: {str(name)[:80]!r} is no MPM; there are {', '.join(MPMS)}. Correct the space."
+            f"apache: {str(name)[:80]!r} is no MPM; known are {', '.join(MPMS)}. Correct the search space."
         )
     return str(name)
 
@@ -180,7 +180,7 @@ def _choose_mpm(name: Scalar) -> str:
 def _write(name: str, value: Scalar, mpm: str) -> str:
     own = MPMS[mpm].defaults
     if name in DIRECTIVES and name not in own:
-        raise ConfigRejected(f"apache: the {mpm} MPM has no {name}. Take it out of the space.")
+        raise ConfigRejected(f"apache: the {mpm} MPM has no {name}. Remove it from the search space.")
     require_known("apache", name, {*_KNOWN, *own})
     return write_value(name, value, own.get(name, _KNOWN.get(name, 0)))
 

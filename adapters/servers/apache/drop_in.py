@@ -20,7 +20,7 @@ from tuner.ports import Config, Facts, Files, Scalar
 DIRECTORIES = ("conf-enabled", "conf.d")
 """Where Debian and RHEL-likes include files of the administrator's, in the order of their names."""
 
-REMEDY = "Leave it out of the space with `without:`."
+REMEDY = "Leave it out of the search space with `without:`."
 
 _PROBE = "TunerIsReadHere"
 
@@ -123,16 +123,18 @@ def _verify(
     after = read_settings(read_directives(tree), facts)
     for name in lines:
         if name not in after.written:
-            raise ConfigRejected(f"apache: {config[name]} is no value of {name}. Correct the space.")
+            raise ConfigRejected(f"apache: {config[name]} is no value of {name}. Correct the search space.")
         if not after.written[name].startswith(f"{place}:"):
             raise TargetError(
-                f"apache: {after.written[name]} sets {name} after {place} is read, and so wins. Move that "
+                f"apache: {after.written[name]} sets {name} after {place} is read, and so overrides it. Move "
+                "that "
                 f"line to before the Include. {REMEDY}"
             )
     found, mpm = in_force(after, facts), loaded_mpm(facts)
     for name, value in config.items():
         if found[name] != value and (name in changed or name not in mpm.limits):
             raise ConfigRejected(
-                f"apache: the {mpm.name} MPM makes {found[name]} of {name} {value} with the other settings. "
-                "Correct the space."
+                f"apache: the {mpm.name} MPM turns {name} {value} into {found[name]} with the other "
+                "settings. "
+                "Correct the search space."
             )

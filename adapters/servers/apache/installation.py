@@ -94,7 +94,7 @@ def find_apache(host: Host, package: str, mpm: str) -> Installation:
     included = [PurePosixPath(path) for path in _INCLUDED.findall(printed)]
     if dumped.returncode != 0 or not included:
         said = programs.quote_check(read_refusals(dumped), dumped)
-        raise TargetError(f"{host.name}: `{control} -t` refuses the configuration that is there: {said}")
+        raise TargetError(f"{host.name}: `{control} -t` refuses the installed configuration: {said}")
     modules = frozenset(map(module_name, _MODULE.findall(printed)))
     _refuse_other_mpm(host, modules, control, MPMS[mpm])
     wanted = dict.fromkeys((*included, included[0].parent / ENVVARS, SYSCONFIG))
@@ -188,9 +188,9 @@ def _refuse_other_mpm(host: Host, modules: frozenset[str], control: str, wanted:
         return
     remedy = f"Change the MPM ({_switch(control, wanted.name)})"
     if forbidden := name_forbidden(wanted.name, modules):
-        remedy += f", with something else instead of what does not work there ({', '.join(forbidden)}),"
+        remedy += f", replace what does not work with it ({', '.join(forbidden)}),"
     if there := [each.server for each in MPMS.values() if loaded == [f"mpm_{each.name}"]]:
-        remedy = f"Tune it as what it is (`tuner init {there[0]}`). Or c{remedy[1:]}"
+        remedy = f"Tune the MPM that runs (`tuner init {there[0]}`). Or c{remedy[1:]}"
     raise TargetError(
         f"{host.name}: Apache runs with {' and '.join(loaded) or 'no MPM'}, and {wanted.server} is Apache "
         f"with mpm_{wanted.name}. {remedy} and start it again."

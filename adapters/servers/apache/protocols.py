@@ -68,7 +68,7 @@ def name_missing(mpm: str, installed: Collection[str]) -> dict[str, str]:
 
 def _name_missing(mpm: str, needed: tuple[str, ...], installed: Collection[str]) -> str:
     if forbidden := name_forbidden(mpm, frozenset(needed)):
-        return f"{'; '.join(forbidden)}. Take a server with another MPM: apache, or apache-worker"
+        return f"{'; '.join(forbidden)}. Use a server with another MPM: apache, or apache-worker"
     missing = [f"mod_{module}.so" for module in needed if module not in installed]
     if missing:
         return f"{' and '.join(missing)} cannot be found. Install the package: apt-get install {PACKAGE}"

@@ -94,10 +94,14 @@ def find_withheld(settings: Settings) -> dict[str, str]:
         if name not in settings.values
     }
     elsewhere = {
-        name: f"{place} sets it for a part of the server, which wins there"
+        name: f"{place} sets it for a part of the server, and that line wins there"
         for name, place in settings.elsewhere.items()
     }
-    return {"CustomLog": "each site has its own, and one more would be added", **unloaded, **elsewhere}
+    return {
+        "CustomLog": "each site has a log of its own, and tuner could only add another",
+        **unloaded,
+        **elsewhere,
+    }
 
 
 def in_force(settings: Settings, facts: Facts) -> dict[str, Scalar]:
@@ -132,7 +136,7 @@ def write_value(name: str, value: Scalar, like: Scalar) -> str:
         is_one = type(value) is type(like) and abs(value) <= LARGEST
     if not is_one:
         shown = f"{name} = {str(value)[:80]!r}"
-        raise ConfigRejected(f"apache: {shown} is not one value of this directive. Correct the space.")
+        raise ConfigRejected(f"apache: {shown} is not one value of this directive. Correct the search space.")
     if isinstance(value, bool):
         return "On" if value else "Off"
     # Integers in plain decimal: most are read with atoi(), which turns 1e4 into 1 without a word.

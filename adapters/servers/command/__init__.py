@@ -50,20 +50,20 @@ SKELETON = """\
 study: {name}
 servers:
   - name: command
-    # The program that serves, in the foreground, on 127.0.0.1:{{port}}. Replace it by yours. A setting of
-    # `space:` stands in a command as {{NAME}}; {{folder}} is the folder of this file.
+    # Your server, which runs in the foreground and listens on 127.0.0.1:{{port}}. In a command, a setting of
+    # `space:` is written as {{NAME}}; {{folder}} is the folder of this file.
     start: [gunicorn, -b, "127.0.0.1:{{port}}", -w, "{{workers}}", --chdir, "{{folder}}", "app:app"]
-    # A configuration file: web.conf.j2 becomes {{directory}}/web.conf. It writes {{{{ settings.workers }}}}.
+    # A configuration file: web.conf.j2 becomes {{directory}}/web.conf. In it: {{{{ settings.workers }}}}.
     # template: web.conf.j2
     # Must exit with 0 before each start:
     # check: [gunicorn, --check-config, --chdir, "{{folder}}", "app:app"]
-    # Prints NAME=VALUE for each setting that is active, so that a trial measures what was asked:
+    # Prints NAME=VALUE for each active setting, so that tuner can check what a trial measures:
     # read_back: [sh, "{{folder}}/ask.sh", "{{port}}"]
-    # Asks the server to end; without it, it is killed:
+    # Asks the server to end; without this command, tuner kills the server:
     # stop: [kill, …]
 
-# Its settings: what may be tuned, in which range. An expression may use cores, memory_mib and connections.
-# {{allow: [semantic, risky]}} and others refine them; docs/spaces.md has every key.
+# The settings that may be tuned, with their ranges. Expressions may use cores, memory_mib and connections.
+# {{allow: [semantic, risky]}} and other entries refine them; docs/spaces.md has every key.
 space:
   - server: command
     title: My application
@@ -77,7 +77,7 @@ space:
         why: Processes that answer requests at the same time; each takes memory.
         source: https://docs.gunicorn.org/en/stable/settings.html
 
-# It runs in a network namespace of its own; nothing that is installed is touched.
+# The server runs in a network namespace of its own; nothing installed is changed.
 target: {{host: local, mode: sandbox}}
 
 load:
@@ -100,7 +100,7 @@ def read_values(printed: str, config: Config) -> dict[str, Scalar]:
     if missing := [name for name in config if name not in said]:
         shown = " ".join(printed.split())[:200]
         raise NotEffective(
-            f"command: read_back says nothing of {', '.join(missing[:5])}; it printed {shown!r}. "
+            f"command: read_back gives no value of {', '.join(missing[:5])}; it printed {shown!r}. "
             f"Let it print a line {missing[0]}=VALUE."
         )
     return {name: _as_asked(said[name], asked) for name, asked in config.items()}
@@ -171,7 +171,7 @@ class Command:
     def detect(self, host: Host) -> Facts:
         if not self._start:
             raise UsageError(
-                "servers: command: nothing says what starts it. Write {name: command, start: [PROGRAM, …]}; "
+                "servers: command: `start:` is missing. Write {name: command, start: [PROGRAM, …]}; "
                 "`tuner init command` writes an example."
             )
         cores = programs.read_online_cpus(host)
@@ -235,7 +235,7 @@ class Command:
         except KeyError as error:
             raise ConfigRejected(
                 f"command: `{command[0]}` takes {{{error.args[0]}}}, and this configuration has no such "
-                "setting. Write it into a template, which may ask for it."
+                "setting. Use it in a template instead, which can test whether it exists."
             ) from error
 
 

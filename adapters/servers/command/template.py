@@ -66,7 +66,7 @@ class Template:
         ]
         where = f"command: template of {self._name}, line {lines[-1]}" if lines else f"command: {self._name}"
         what = str(error) or type(error).__name__
-        return f"{where}: {what}. Correct it; its settings are {', '.join(config) or 'none'}."
+        return f"{where}: {what}. Correct the template; its settings are {', '.join(config) or 'none'}."
 
 
 def _make_environment() -> "SandboxedEnvironment":
@@ -81,4 +81,4 @@ def _make_environment() -> "SandboxedEnvironment":
 def refuse_lines(name: str, value: Scalar) -> None:
     """Raise ConfigRejected for a text that could be more than one value of its line."""
     if isinstance(value, str) and (not value.isprintable() or len(value) > LONGEST_VALUE):
-        raise ConfigRejected(f"command: {name} = {value[:80]!r} is not one value. Correct the space.")
+        raise ConfigRejected(f"command: {name} = {value[:80]!r} is not one value. Correct the search space.")

@@ -46,7 +46,7 @@ class Ratio:
 
     def write(self, name: str, value: Scalar) -> str:
         if not isinstance(value, float) or not 0 < value <= 1:
-            raise ConfigRejected(f"h2o: {name}: {str(value)[:80]!r} is no part of 1.")
+            raise ConfigRejected(f"h2o: {name}: {str(value)[:80]!r} is no number above 0 and up to 1.")
         return repr(value)
 
 
@@ -85,7 +85,8 @@ class Mode:
     def write(self, name: str, value: Scalar) -> str:
         if value not in self.words:
             raise ConfigRejected(
-                f"h2o: {name}: {str(value)[:80]!r} is none of {', '.join(self.words)}. Correct the space."
+                f"h2o: {name}: {str(value)[:80]!r} is none of {', '.join(self.words)}. Correct the search "
+                "space."
             )
         return f"{{mode: {value}}}"
 

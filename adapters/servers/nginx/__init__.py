@@ -162,7 +162,7 @@ def _name_missing(modules: frozenset[str]) -> str:
     if not modules:
         return ""
     named = " and ".join(sorted(modules))
-    return f"it was built without {named}. Take a build that has it: apt-get install nginx"
+    return f"it was built without {named}. Install a build that has it: apt-get install nginx"
 
 
 if TYPE_CHECKING:

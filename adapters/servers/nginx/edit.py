@@ -87,7 +87,9 @@ def join_words(words: Sequence[str]) -> str:
     """Write words side by side. Raises ConfigRejected for what nginx would not read as just these words."""
     for word in words:
         if not _PLAIN.fullmatch(word):
-            raise ConfigRejected(f"nginx: {word[:80]!r} is not one plain word. It is not written to a file.")
+            raise ConfigRejected(
+                f"nginx: {word[:80]!r} is not one plain word, so tuner writes it to no file."
+            )
     return " ".join(words)
 
 

@@ -178,7 +178,9 @@ def _read_files(host: Host, main: PurePosixPath, names: tuple[PurePosixPath, ...
     look = host.look(names)
     states = {name: look.read(name).content for name in names}
     if states.get(main) is None:
-        raise TargetError(f"{host.name}: {main}: there is no such file. Reinstall nginx, or put it back.")
+        raise TargetError(
+            f"{host.name}: {main}: there is no such file. Reinstall nginx, or restore the file."
+        )
     return {name: content for name, content in states.items() if content is not None}
 
 

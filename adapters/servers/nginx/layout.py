@@ -130,7 +130,7 @@ class Layout:
         if differing is not None:
             return Given(
                 directives=differing,
-                reason=f"{self.place(differing[0])} sets it for only some of the requests, or where a "
+                reason=f"{self.place(differing[0])} sets it for only some of the requests, or only if a "
                 "variable says so",
             )
         return self._judge(ways[0])
@@ -171,24 +171,24 @@ class Layout:
         if given := self._judge(self.carriers, most=len(self.carriers)).reason:
             return {}, given
         places = " and ".join(map(self.place, self.carriers))
-        return read_options(self.carriers), f"{places} differ, or say it in a form that is left alone"
+        return read_options(self.carriers), f"{places} differ, or have a form that tuner does not change"
 
     def _judge(self, given: tuple[Directive, ...], most: int = 1) -> Given:
         """Return why directives that act together are left alone: nobody could change them as one."""
         if len(given) > most:
             places = " and ".join(map(self.place, given))
-            return Given(directives=given, reason=f"{places} give it more than once")
+            return Given(directives=given, reason=f"{places} set it more than once")
         again = [each for each in given if self._times_read[each.path, each.begin] > 1]
         if again:
             return Given(
                 directives=given,
-                reason=f"{self.place(again[0])} is included more than once, for others as well",
+                reason=f"{self.place(again[0])} is included more than once, so a change would affect others",
             )
         return Given(directives=given)
 
     def _quote(self, directive: Directive) -> str:
         written = " ".join(word.text for word in directive.words)
-        return f"{self.place(directive)} says `{written[:80]}`, a form that is left alone"
+        return f"{self.place(directive)} says `{written[:80]}`, a form that tuner does not change"
 
 
 def _innermost(chain: Chain, name: str) -> tuple[Directive, ...]:

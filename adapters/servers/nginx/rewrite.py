@@ -36,12 +36,12 @@ def rewrite_files(config: Config, installation: Installation) -> Files:
 def _check_missing(name: str, layout: Layout, installation: Installation) -> None:
     """Refuse a parameter without an active value, unless its directive can be added."""
     if name not in PARAMETERS:
-        unknown = f"nginx: {name[:80]!r} is no setting that is changed in an installed nginx."
-        raise ConfigRejected(f"{unknown} Take it out of the space.")
+        unknown = f"nginx: {name[:80]!r} is no setting that tuner changes in an installed nginx."
+        raise ConfigRejected(f"{unknown} Remove it from the search space.")
     setting = next((setting for setting in SETTINGS if name in setting.parameters), None)
     if setting is None or layout.find_given(setting).directives:
-        reason = installation.facts.withheld.get(name, "it is given in a form that is left alone")
-        raise ConfigRejected(f"nginx: {name} is not changed here: {reason}. Take it out of the space.")
+        reason = installation.facts.withheld.get(name, "its line has a form that tuner does not change")
+        raise ConfigRejected(f"nginx: {name} is not changed here: {reason}. Remove it from the search space.")
 
 
 def _edit_settings(layout: Layout, changed: Config, values: Config, files: Files) -> Iterator[Edit]:

@@ -23,7 +23,7 @@ def read_tree(installation: Installation) -> Directive:
 def find_main_file(installation: Installation) -> PurePosixPath:
     """Name the file that nginx is started with, which the check ends with."""
     if installation.service is None or not installation.service.check:
-        raise TargetError("nginx: the installation names no configuration file. Find it again.")
+        raise TargetError("nginx: the installation names no configuration file. Detect it again.")
     return PurePosixPath(installation.service.check[-1])
 
 

@@ -42,16 +42,18 @@ def _refuse_nonsense(name: str, value: Scalar, current: Mapping[str, Scalar]) ->
         raise ConfigRejected(f"php-fpm: {name} is set in php.ini, for all pools. Write it there by hand.")
     if name == SOCKET:
         raise ConfigRejected(
-            f"php-fpm: {name} stands in the web server's configuration, too. Change both by hand."
+            f"php-fpm: {name} is part of the web server's configuration, too. Change both by hand."
         )
     if name not in current:
         raise ConfigRejected(
-            f"php-fpm: {name[:80]!r} is no setting of a pool here whose value is known. "
-            "Leave it out of the space with `without:`."
+            f"php-fpm: {name[:80]!r} is no setting of this pool with a known value. "
+            "Leave it out of the search space with `without:`."
         )
     is_one = value in _KINDS_OF_PM if name == "pm" else type(value) is type(current[name])
     if not is_one:
-        raise ConfigRejected(f"php-fpm: {name} = {str(value)[:80]!r} is not one value. Correct the space.")
+        raise ConfigRejected(
+            f"php-fpm: {name} = {str(value)[:80]!r} is not one value. Correct the search space."
+        )
 
 
 def _show(value: Scalar) -> str:
@@ -62,7 +64,7 @@ def _write_file(lines: Mapping[str, str], files: Files, layout: Layout) -> Files
     """Write the file that is read last. Raises TargetError when none would be, or another comes after."""
     pool = layout.pool
     if not _ALLOWED_POOL.fullmatch(pool):
-        raise TargetError(f"php-fpm: the pool {pool!r} has a name that cannot be written again. Rename it.")
+        raise TargetError(f"php-fpm: tuner cannot write the pool name {pool!r}. Rename the pool.")
     place = _find_place(files, layout)
     kept = _kept_lines(files.get(place), lines)
     text = "".join(f"{line}\n" for line in (*kept, f"[{pool}]", *lines.values()))
@@ -71,8 +73,9 @@ def _write_file(lines: Mapping[str, str], files: Files, layout: Layout) -> Files
     for key in lines:
         if last[key].path != place:
             raise TargetError(
-                f"php-fpm: {last[key].path}:{last[key].line} sets {key} after {place} is read, and so wins. "
-                "Move that line, or leave the setting out of the space with `without:`."
+                f"php-fpm: {last[key].path}:{last[key].line} sets {key} after {place} is read, and so "
+                "overrides it. "
+                "Move that line, or leave the setting out of the search space with `without:`."
             )
     return {place: text.encode()}
 

@@ -69,7 +69,7 @@ def find_php_fpm(host: Host, package: str, addresses: Sequence[str] = ()) -> Ins
     if addresses:
         known = [f"{name} at {listen}" for _, _, dump in found for name, listen in dump.listening.items()]
         raise TargetError(
-            f"{host.name}: the load leads to {', '.join(addresses)}, where no pool of php-fpm listens: there "
+            f"{host.name}: the load leads to {', '.join(addresses)}, where no pool of php-fpm listens. There "
             f"is {', '.join(known) or 'no pool'}. Correct load.path, or leave php-fpm out of `servers:`."
         )
     program, about, dump = found[0]
@@ -137,7 +137,7 @@ def _read_files(host: Host, layout: Layout) -> Files:
         look = host.look(wanted)
         files |= {path: content for path in wanted if (content := look.read(path).content) is not None}
         if layout.main not in files:
-            raise TargetError(f"{host.name}: {layout.main} cannot be read. Let root run this study.")
+            raise TargetError(f"{host.name}: {layout.main} cannot be read. Run tuner as root.")
         included = {layout.prefix / each.value for each in layout.read_entries(files) if each.key == INCLUDE}
         listed = [path for pattern in sorted(included - asked) for path in list_matching(host, pattern)]
         asked |= included
@@ -154,7 +154,8 @@ def list_programs(listed: Completed, host: Host, package: str) -> tuple[str, ...
     versions = {each[0]: (int(each[1] or 0), int(each[2] or 0)) for each in found}
     if not versions:
         raise TargetError(
-            f"{host.name}: there is no php-fpm in {', '.join(DIRECTORIES)}, and root runs none. Install it "
+            f"{host.name}: there is no php-fpm in {', '.join(DIRECTORIES)}, and root runs it from no other "
+            "path. Install it "
             f"with: apt-get install {package} (RHEL-likes: dnf install php-fpm)"
         )
     return tuple(sorted(versions, key=lambda program: versions[program], reverse=True))
@@ -178,7 +179,8 @@ def layout_of(installation: Installation) -> Layout:
     if not isinstance(layout, Layout) or not layout.pool:
         pools = layout.pools if isinstance(layout, Layout) else {}
         raise TargetError(
-            f"php-fpm: there are the pools {', '.join(pools)}, and it is not known which the load leads to. "
+            f"php-fpm: there are the pools {', '.join(pools)}, and tuner does not know which one the load "
+            "uses. "
             f"Add the web server before it to `servers:`, or name the pool {USUAL_POOL}."
         )
     return layout
@@ -189,7 +191,7 @@ def _read_dump(dumped: Completed, usage: Completed, host: Host, program: str) ->
     main = _MAIN_FILE.search(printed)
     if dumped.returncode != 0 or main is None:
         said = programs.quote_check(read_refusals(dumped), dumped)
-        raise TargetError(f"{host.name}: `{program} -tt` refuses the configuration that is there: {said}")
+        raise TargetError(f"{host.name}: `{program} -tt` refuses the installed configuration: {said}")
     sections: dict[str, dict[str, str]] = {GLOBAL: {}}
     section = GLOBAL
     for each in _DUMPED.finditer(printed):

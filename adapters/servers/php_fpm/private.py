@@ -106,7 +106,9 @@ def _write(name: str, value: Scalar) -> str:
     require_known("php-fpm", name, {*SETTINGS, *OF_OPCACHE, SOCKET}.difference(PROTECTIONS))
     is_one = value in WORDS[name] if name in WORDS else isinstance(value, bool | int)
     if not is_one:
-        raise ConfigRejected(f"php-fpm: {name} = {str(value)[:80]!r} is not one value. Correct the space.")
+        raise ConfigRejected(
+            f"php-fpm: {name} = {str(value)[:80]!r} is not one value. Correct the search space."
+        )
     return ("yes" if value else "no") if isinstance(value, bool) else str(value)
 
 

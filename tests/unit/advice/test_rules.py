@@ -68,7 +68,7 @@ def test_the_committed_schema_is_the_generated_one():
     [
         ("connections > ", "conections > ", "small.yaml:10: rules.connections.now.0.when: `conections > "),
         ("{connections} are", "{conection} are", "conection, which is not known. Did you mean connections?"),
-        ("harm: fails", "harm: hurts", "there is no 'hurts'"),
+        ("harm: fails", "harm: hurts", "'hurts' is no known value"),
         ("    cost: Memory.\n", "", "the key cost is missing"),
         ("when: connections > worker_connections * workers", "log: '('", "is no regular expression"),
         ("    now:\n", "    causes: [queue]\n    now:\n", "there is no rule queue"),

@@ -46,7 +46,7 @@ def test_a_default_that_breaks_the_bound_ends_the_study_before_anything_is_searc
 
     said = str(refused.value)
     assert said.startswith(f"{tmp_path}/simulated.yaml: constraints: the default itself fails 0.29 % [")
-    assert "of its requests, above the bound of failure_rate <= 0.001. " in said
+    assert "of its requests, above the limit of failure_rate <= 0.001. " in said
     assert "Write `failure_rate <= default`" in said
     assert [trial.role for trial in campaign.trials] == [Role.BASELINE] * 2
 
@@ -104,7 +104,7 @@ def test_what_bears_the_load_is_found_where_the_default_fails_and_ships_though_i
     assert gain.verdict == "bears the load"
     assert gain.high < 1
     assert campaign.storage.recall(CONFIRMATION).config["open_file_cache"]
-    assert any("sought is what keeps" in note for note in campaign.progress.notes)
+    assert any("the search looks for a configuration that meets" in note for note in campaign.progress.notes)
 
 
 def test_what_serves_more_besides_is_improved(tmp_path):

@@ -63,7 +63,7 @@ def test_it_is_said_before_the_search_with_both_shares_and_what_to_do(settings):
 
     (note,) = campaign.progress.notes
     assert note.startswith("the load generator used 100 % of its CPUs, the server 80 % of its own")
-    assert "requests per CPU second of the server are compared" in note
+    assert "tuner compares requests per CPU second of the server" in note
     assert "load.threads" in note
 
 

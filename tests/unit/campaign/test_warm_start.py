@@ -92,7 +92,7 @@ def test_values_out_of_range_are_pulled_into_it():
     [
         ("warm_start: [nowhere.yaml]", "nginx", ["nowhere.yaml", "no such file"]),
         ("warm_start: [later.yaml]", "nginx", ["later.yaml", "cannot begin with itself"]),
-        ("warm_start: [earlier.yaml]", "apache", ["earlier.yaml", "nginx", "Leave it out"]),
+        ("warm_start: [earlier.yaml]", "apache", ["earlier.yaml", "nginx", "Leave this entry out"]),
     ],
 )
 @pytest.mark.usefixtures("earlier")

@@ -62,7 +62,7 @@ def test_a_command_that_is_interrupted_says_what_becomes_of_the_host(tmp_path: P
     stopped = call(sys.executable, "-c", program, "restore", variables={"TUNER_STATE": str(tmp_path)})
 
     assert stopped.returncode == INTERRUPTED
-    assert "local: What has begun there comes to its end." in stopped.stderr
+    assert "local: The host finishes the restore by itself." in stopped.stderr
     assert "tuner: stopped." in stopped.stderr
 
 

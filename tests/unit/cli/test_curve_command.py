@@ -12,7 +12,7 @@ def test_numbers_stand_between_commas():
 
 @pytest.mark.parametrize("text", ["", "100,,300", "many", "-5", "1e3", "10.5"])
 def test_what_is_no_number_of_connections_is_refused(text):
-    with pytest.raises(UsageError, match=r"--connections: .* Write them as 100,1000,10000"):
+    with pytest.raises(UsageError, match=r"--connections: .* Write values as in 100,1000,10000"):
         read_counts(text)
 
 

@@ -20,7 +20,8 @@ def test_a_study_in_which_nothing_was_measured_has_nothing_to_show():
 
     refuse_unmeasured(STUDY, MEASURED)
     with pytest.raises(
-        UsageError, match=r"^nginx.yaml: nothing is measured yet, the study is stopped. Go on with: tuner run"
+        UsageError,
+        match=r"^nginx.yaml: nothing is measured yet, the study is stopped. Resume with: tuner run",
     ):
         refuse_unmeasured(STUDY, begun)
     with pytest.raises(UsageError, match=r"the study is running. Look again later"):

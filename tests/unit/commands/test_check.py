@@ -71,7 +71,7 @@ def test_a_bound_that_the_default_itself_breaks_is_a_warning_with_the_remedy(tmp
     settings = write_study(tmp_path, more="constraints: [failure_rate <= 0.001]\n")
     (warning,) = findings(settings, window=window(997, failed=3)).warnings
 
-    assert warning.startswith("constraint failure_rate <= 0.001: the default itself was above that.")
+    assert warning.startswith("constraint failure_rate <= 0.001: the default itself exceeds this limit here.")
     assert warning.endswith("For no worse than now write failure_rate <= default")
     assert findings(settings, window=window(9999, failed=1)).warnings == ()
 
@@ -114,11 +114,11 @@ def test_a_default_that_fails_more_than_one_request_in_a_hundred_is_refused(sett
     [
         (
             Failures(length=7, status=3),
-            r"7 answered with another body, .* Expected was 200 with 600 bytes; .* `body: any` under",
+            r"7 answered with another body, .* The correct response is 200 with 600 bytes; .* `body: any`",
         ),
         (
             Failures(status=3),
-            r"3 answered with another status\. Expected was 200 with 600 bytes\. See the log",
+            r"3 answered with another status\. The correct response is 200 with 600 bytes\. Read the log",
         ),
         (Failures(timeout=3), r"3 not answered in time\. Lower `connections:`, or look for a configuration"),
     ],
@@ -195,9 +195,9 @@ def test_windows_that_a_study_sets_are_said_to_be_set(tmp_path, monkeypatch):
 
 
 def test_what_was_not_tried_is_said(settings):
-    found = replace(findings(settings), unseen=("optimizer mine:Sampler: its code is run with --trust only",))
+    found = replace(findings(settings), unseen=("optimizer mine:Sampler: its code runs only with --trust",))
 
-    assert "not tried  optimizer mine:Sampler: its code is run with --trust only" in found.as_text()
+    assert "not tried  optimizer mine:Sampler: its code runs only with --trust" in found.as_text()
     assert found.as_json()["not_tried"] == list(found.unseen)
     path = found.setup.settings.path
     ready = f"ready      tuner run {path}, as far as was tried; the rest: tuner check {path} --trust"
@@ -225,7 +225,7 @@ def test_what_cannot_act_under_the_load_is_told_with_its_reason(settings, closed
     setup = replace(make_setup(settings, closed_space), space=closed_space)
     found = Findings(setup=setup, window=window(), deploy_s=0.1, calibration=None)
 
-    told = "it acts when `not passes_to('websocket') and keepalive`; here keepalive is off"
+    told = "it acts only when `not passes_to('websocket') and keepalive`; here keepalive is off"
     assert f"cannot act keepalive_requests: {told}" in found.as_text().splitlines()
     assert found.as_json()["cannot_act"]["keepalive_requests"] == told
     assert "keepalive_requests" not in found.as_json()["parameters"]
@@ -236,7 +236,7 @@ def test_what_cannot_act_and_is_named_by_the_study_is_a_warning(settings, closed
     found = Findings(setup=setup, window=window(), deploy_s=0.1, calibration=None)
 
     (warning,) = found.warnings
-    assert warning.startswith("open_file_cache_valid cannot act under this load (it acts when")
+    assert warning.startswith("open_file_cache_valid has no effect under this load (it acts when")
     assert "open_file_cache_valid" in found.as_json()["parameters"]
 
 

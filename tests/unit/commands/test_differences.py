@@ -75,7 +75,7 @@ def make_adapter(needs: dict[str, set[str]]):
         for name in config:
             if missing := needs.get(name, set()) - (config.keys() - {name}):
                 raise ConfigRejected(
-                    f"server: {name} needs {', '.join(sorted(missing))}. Take it out of the space."
+                    f"server: {name} needs {', '.join(sorted(missing))}. Remove it from the search space."
                 )
         return {MAIN: " ".join(sorted(config)).encode()}
 
@@ -161,7 +161,7 @@ def test_names_in_a_patch_begin_at_the_root_when_a_link_leads_out_of_the_servers
     ("text", "winning", "reason"),
     [
         ("", {"num_threads": 3}, "/etc/h2o/h2o.conf: there is no such file"),
-        (h2o.DEBIAN, {"access_log": "off"}, "'access-log' is no setting that is changed here"),
+        (h2o.DEBIAN, {"access_log": "off"}, "'access-log' is no setting that tuner changes here"),
     ],
 )
 def test_where_the_installed_files_cannot_be_changed_the_instances_own_are_compared(

@@ -46,7 +46,7 @@ def test_an_export_of_what_was_not_proven_says_so(reading, tmp_path):
     gain = replace(reading.summary.gain, verdict="not proven")
     unproven = replace(reading, summary=replace(reading.summary, gain=gain))
     write_export(unproven, "json", tmp_path, warn=warned.append)
-    assert warned == ["not proven: to be tried, not to be put into service"]
+    assert warned == ["not proven: for tests, not for service"]
 
 
 def test_without_a_winner_there_is_a_report_and_nothing_to_export(unfinished, settings):

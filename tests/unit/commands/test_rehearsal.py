@@ -54,7 +54,7 @@ def test_an_optimizer_of_the_authors_is_imported_with_trust_only(tmp_path, monke
     monkeypatch.syspath_prepend(tmp_path)
     settings = write_study(tmp_path, optimizer="theirs_alone:Sampler")
 
-    assert try_all(settings) == ("optimizer theirs_alone:Sampler: its code is run with --trust only",)
+    assert try_all(settings) == ("optimizer theirs_alone:Sampler: its code runs only with --trust",)
     with pytest.raises(UsageError, match=r"'theirs_alone:Sampler' cannot be imported.*it was run"):
         try_all(settings, trusts=True)
 

@@ -42,7 +42,7 @@ def test_a_study_resumes_with_the_preset_that_it_began_with(settings, storage):
 
     assert settle_preset(settings, storage) == "standard"
     with pytest.raises(
-        UsageError, match=r"began with the preset 'standard', not 'quick'. Go on with --preset"
+        UsageError, match=r"began with the preset 'standard', not 'quick'. Continue with --preset"
     ):
         settle_preset(settings, storage, "quick")
 
@@ -62,7 +62,9 @@ def test_of_several_hosts_each_has_the_trials_of_the_preset_but_not_those_that_a
 
 
 def test_time_that_is_too_short_for_the_preset_is_refused_and_another_preset_can_be_taken(settings, storage):
-    with pytest.raises(UsageError, match=r"0\.5 are too few for the preset 'standard', .* takes 3\.0"):
+    with pytest.raises(
+        UsageError, match=r"0\.5 minutes are too few for the preset 'standard', .* takes 3\.0"
+    ):
         settle_plan(settings, storage, preset="standard", minutes=0.5)
 
     assert settle_plan(settings, storage, preset="quick", minutes=0.5).minutes == 0.5

@@ -36,7 +36,7 @@ def test_a_server_that_only_a_study_describes_has_an_example_to_replace(tmp_path
 
 
 def test_an_example_takes_no_options_of_other_servers(tmp_path):
-    with pytest.raises(UsageError, match="the file of command describes its server itself"):
+    with pytest.raises(UsageError, match="the study of command describes its server itself"):
         write_study("command", tmp_path / "app.yaml", backend="h2o")
 
 
@@ -49,7 +49,7 @@ def test_a_server_is_found_by_other_names_of_it(tmp_path, name, meant):
 
 
 def test_a_server_that_tuner_does_not_know_is_described_by_a_study(tmp_path):
-    with pytest.raises(UsageError, match="For another one write a study of your own: tuner init command"):
+    with pytest.raises(UsageError, match="For a server without an adapter, begin with: tuner init command"):
         write_study("lighttpd", tmp_path / "a.yaml")
 
 
@@ -82,8 +82,8 @@ def test_a_builtin_content_is_asked_for_by_its_name(tmp_path):
     ("server", "content", "message"),
     [
         ("nginx", "picture", "--content: there is no built-in content 'picture'. Known are index, tiny"),
-        ("nginx", "php", "nginx runs no programs.* Take index, tiny, html, images"),
-        ("php-fpm", "tiny", "php-fpm serves no files.* Take php"),
+        ("nginx", "php", "nginx runs no programs.* Use index, tiny, html, images"),
+        ("php-fpm", "tiny", "php-fpm serves no files.* Use php"),
     ],
 )
 def test_a_content_that_the_server_cannot_make_is_refused(tmp_path, server, content, message):
@@ -98,7 +98,7 @@ def test_missing_folders_are_made(tmp_path):
 def test_a_file_that_is_there_is_never_overwritten(tmp_path):
     (tmp_path / "nginx.yaml").write_text("mine\n")
 
-    with pytest.raises(UsageError, match="this file is there already"):
+    with pytest.raises(UsageError, match="this file exists already"):
         write_study("nginx", tmp_path / "nginx.yaml")
     assert (tmp_path / "nginx.yaml").read_text() == "mine\n"
 
@@ -106,7 +106,7 @@ def test_a_file_that_is_there_is_never_overwritten(tmp_path):
 def test_a_broken_link_is_not_followed(tmp_path):
     (tmp_path / "nginx.yaml").symlink_to(tmp_path / "elsewhere")
 
-    with pytest.raises(UsageError, match="this file is there already"):
+    with pytest.raises(UsageError, match="this file exists already"):
         write_study("nginx", tmp_path / "nginx.yaml")
     assert not (tmp_path / "elsewhere").exists()
 
@@ -132,7 +132,7 @@ def test_an_unknown_server_is_refused_before_anything_is_written(tmp_path):
 
 
 def test_a_server_without_a_space_of_its_own_is_told_to_bring_one():
-    with pytest.raises(UsageError, match=r"varnish: there is no space for it. Write one"):
+    with pytest.raises(UsageError, match=r"varnish: tuner has no search space for it. Write one"):
         space_for("varnish")
 
 
@@ -162,7 +162,7 @@ def test_a_server_is_written_with_what_stands_behind_it(tmp_path, server, backen
     [
         ("nginx", "sysctl", "nginx cannot pass requests to sysctl, which answers no requests"),
         ("h2o", "websocket-echo", r"h2o cannot pass requests to websocket-echo \(websocket\)"),
-        ("nginx", "varnish", r"there is no 'varnish'\. Use one of: apache, .*websocket-echo"),
+        ("nginx", "varnish", r"there is no backend 'varnish'\. Use one of: apache, .*websocket-echo"),
     ],
 )
 def test_what_it_cannot_ask_is_refused(tmp_path, server, backend, said):

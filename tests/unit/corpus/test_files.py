@@ -31,8 +31,11 @@ def test_what_was_being_written_when_the_tuner_was_killed_is_not_read(tmp_path):
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"version": 2}, ["version 2 of the form is not 1", "add the study again"]),
-        ({"version": 2, "unheard": 1}, ["version 2 of the form is not 1"]),
+        (
+            {"version": 2},
+            ["the file has version 2 of the format, and this tuner reads 1", "add the study again"],
+        ),
+        ({"version": 2, "unheard": 1}, ["the file has version 2 of the format, and this tuner reads 1"]),
         ({"unheard": 1}, ["unheard", "Remove the file"]),
         ({"finished": "yesterday"}, ["finished", "'yesterday'"]),
         ({"id": "../../x"}, ["id", "'../../x'"]),
@@ -68,7 +71,7 @@ def test_more_than_memory_bears_is_not_read(tmp_path):
     with (tmp_path / "sparse.json").open("wb") as file:
         file.truncate(MOST_BYTES + 1)
 
-    with pytest.raises(UsageError, match="it holds 1 studies of 256 MiB, more than is read at once"):
+    with pytest.raises(UsageError, match="it has 1 files of 256 MiB in all, more than tuner reads at once"):
         read_corpus(tmp_path)
 
 

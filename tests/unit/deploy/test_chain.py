@@ -39,11 +39,15 @@ def test_a_server_that_only_passes_requests_on_stands_before_one_that_answers():
 @pytest.mark.parametrize(
     ("facts", "backends", "message"),
     [
-        ({"kernel": KERNEL}, {}, r"servers: none of kernel answers the load\. Put a server before them\."),
+        (
+            {"kernel": KERNEL},
+            {},
+            r"servers: none of kernel accepts connections from the load generator\. Put a web server",
+        ),
         (
             {"programs": PROGRAMS},
             {},
-            "programs speaks fastcgi, which no load generator does. Put a web server",
+            "programs speaks fastcgi, which no load generator speaks. Put a web server",
         ),
         (
             {"web": PLAIN, "other": PLAIN},

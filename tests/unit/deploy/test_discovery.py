@@ -117,13 +117,13 @@ def test_a_process_that_its_pid_file_does_not_name_is_told():
         "pgrep": lambda *_: completed(stdout=b"77\n"),
     }
 
-    with pytest.raises(TargetError, match=r"runs as process 77, and /run/nginx\.pid does not say so"):
+    with pytest.raises(TargetError, match=r"runs as process 77, but /run/nginx\.pid names no such process"):
         find_installed(host, {"nginx": Nginx()})
 
 
 @pytest.mark.parametrize(
     ("granted", "reason"),
-    [(524288, "its file says 1000000, and the kernel grants 524288"), (1000000, None)],
+    [(524288, "its file says 1000000, but the kernel grants only 524288"), (1000000, None)],
 )
 def test_a_limit_that_the_kernel_never_granted_is_left_out_with_both_values(granted: int, reason: str | None):
     host = make_host({MAIN: b"worker_rlimit_nofile 1000000;\n" + SERVING})

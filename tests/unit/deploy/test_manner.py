@@ -27,8 +27,8 @@ def host_of(pid: int, session: int, parent: int, session_of_parent: int) -> Memo
     [
         (host_of(88, 88, 1, 0), ""),
         (host_of(1, 1, 0, 0), "is the first process of its container"),
-        (host_of(88, 1, 1, 1), "is kept by process 1, which would notice a restart"),
-        (host_of(88, 88, 17, 17), "is kept by process 17, which would notice a restart"),
+        (host_of(88, 1, 1, 1), "is supervised by process 1, which would notice a restart"),
+        (host_of(88, 88, 17, 17), "is supervised by process 17, which would notice a restart"),
     ],
     ids=["a daemon", "a container's first", "a container's init keeps it", "a supervisor keeps it"],
 )

@@ -210,7 +210,9 @@ def test_a_server_behind_another_that_dies_has_crashed_by_its_name():
 
 def test_a_failed_page_is_no_reference_whatever_its_status():
     with (
-        pytest.raises(NotReady, match=r"answered 200, but its program failed: Fatal error: no db\. Correct"),
+        pytest.raises(
+            NotReady, match=r"answered 200, but the program behind it failed: Fatal error: no db\. Correct"
+        ),
         plan_in_two({}, page=b"<p>\nFatal error: no db\n").deploy({}),
     ):
         pass
@@ -224,7 +226,10 @@ def test_a_failure_that_only_the_log_tells_is_found_too():
     site_plan = plan_in_two({})
     host_of(site_plan).programs[sys.executable] = failing
 
-    with pytest.raises(NotReady, match="its program failed: Fatal error: cut short"), site_plan.deploy({}):
+    with (
+        pytest.raises(NotReady, match="the program behind it failed: Fatal error: cut short"),
+        site_plan.deploy({}),
+    ):
         pass
 
 
@@ -418,7 +423,7 @@ def test_a_server_that_answers_503_is_not_ready_and_its_log_is_quoted():
 
 def test_a_value_that_did_not_take_is_not_effective_and_names_both():
     with (
-        pytest.raises(NotEffective, match=r"^page: backlog: 9999 was asked, 4096 is active\.$"),
+        pytest.raises(NotEffective, match=r"^page: backlog: 9999 was requested, 4096 is active\.$"),
         plan().deploy({"backlog": 9999}),
     ):
         pass
@@ -433,7 +438,7 @@ def test_a_kernel_setting_that_did_not_take_stops_before_anything_is_started():
     site_plan.servers["kernel"] = Rounding()  # type: ignore[index]
 
     with (
-        pytest.raises(NotEffective, match=r"net\.core\.somaxconn: 512 was asked, 513 is active"),
+        pytest.raises(NotEffective, match=r"net\.core\.somaxconn: 512 was requested, 513 is active"),
         site_plan.deploy({"net.core.somaxconn": 512}),
     ):
         pass

@@ -94,7 +94,7 @@ def test_json_has_the_effect_of_each_setting_and_no_figure_that_only_the_space_r
 
 
 def test_an_unknown_format_names_the_nearest_and_all_in_one_order() -> None:
-    with pytest.raises(UsageError, match=r"no format 'ngnix'\. Did you mean nginx\? There are: apache, "):
+    with pytest.raises(UsageError, match=r"no format 'ngnix'\. Did you mean nginx\? Known formats: apache, "):
         export(make_summary(searches=4), "ngnix", rendered={})
 
 

@@ -76,7 +76,7 @@ def test_the_effect_of_settings_is_that_of_the_confirmed_winner_alone() -> None:
 def test_a_host_cannot_lead_an_export_out_of_its_folder(name: str) -> None:
     changed = Rewritten(before={}, after={PurePosixPath(name): b"a 1;\n"}, service=NGINX)
 
-    with pytest.raises(TargetError, match="no file is exported under such a name"):
+    with pytest.raises(TargetError, match="tuner exports no file with such a path"):
         export(make_summary(searches=4), "ansible", rendered={"nginx": changed})
 
 

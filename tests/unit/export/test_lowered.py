@@ -83,11 +83,11 @@ def test_what_is_not_lower_is_never_named(installed: dict[str, Scalar], more: in
 
 def test_both_values_are_told_as_people_read_them() -> None:
     assert describe_lowered(NGINX, {"worker_connections": (4096, 1024)}) == [
-        "lowers what is installed: worker_connections 4096 → 1024"
+        "lowers the installed value: worker_connections 4096 → 1024"
     ]
 
 
-TOLD = "# lowers what is installed: worker_connections 4096 → 1024\n"
+TOLD = "# lowers the installed value: worker_connections 4096 → 1024\n"
 
 
 @pytest.mark.parametrize(
@@ -118,7 +118,7 @@ def test_every_kind_of_export_says_so_in_its_head(server: str, found: Rewritten 
 
 def test_the_last_screen_says_so_above_the_files() -> None:
     console = Console(record=True, width=80, force_terminal=False, color_system=None, file=StringIO())
-    line = "lowers what is installed: worker_connections 4096 → 1024"
+    line = "lowers the installed value: worker_connections 4096 → 1024"
     console.print(final_screen(make_summary(searches=4), exports=["tuner-nginx.patch"], warnings=[line]))
     text = console.export_text()
 

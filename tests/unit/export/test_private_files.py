@@ -66,7 +66,7 @@ def test_the_page_for_a_pull_request_does_not_show_it() -> None:
     text = write("markdown", mode=0o600)["tuner.md"].decode()
 
     assert "password" not in text
-    assert "/etc/web/main.conf: not shown, as not everybody may read that file" in text
+    assert "/etc/web/main.conf: not shown, because not every user may read this file" in text
     assert "+b 2" in text
 
 

@@ -85,14 +85,14 @@ def test_a_file_that_is_added_is_taken_away_by_a_script_wherever_it_is() -> None
 
 
 def test_settings_that_the_files_cannot_be_given_are_to_be_changed_by_hand() -> None:
-    why = "h2o: sendfile stands here in a form that is left alone."
+    why = "h2o: sendfile is written here in a form that tuner does not change."
     rewritten = Rewritten(
         before={MAIN: b"b: 2\n"}, after={MAIN: b"b: 3\n"}, service=None, by_hand={"sendfile": why}
     )
     head = export(make_summary(searches=4), "h2o", rendered={"h2o": rewritten})["tuner-h2o.patch"].decode()
 
     assert (
-        f"# CHANGE BY HAND, as the gain was measured with these as well:\n#   sendfile = off ({why})\n"
+        f"# CHANGE BY HAND, as the gain was measured with these settings, too:\n#   sendfile = off ({why})\n"
         in head
     )
 

@@ -283,7 +283,7 @@ def test_files_below_one_mount_that_can_only_be_read_are_one_sentence():
     (conflict,) = find_conflicts(there, [], [*files, PurePosixPath("/srv/x")])
 
     assert str(conflict) == (
-        "it can only be read (/etc/nginx/mime.types and 2 more files below /etc). "
+        "the file system is mounted read-only (/etc/nginx/mime.types and 2 more files below /etc). "
         "Mount it for writing: mount -o remount,rw."
     )
 
@@ -301,7 +301,7 @@ def test_selinux_and_apparmor_are_warned_of():
     )
 
     assert [(each.what, each.is_refused) for each in enforcing] == [("SELinux is enforcing", False)]
-    assert [each.what for each in confined] == ["AppArmor keeps process 7 to the profile /usr/sbin/nginx"]
+    assert [each.what for each in confined] == ["AppArmor confines process 7 to the profile /usr/sbin/nginx"]
 
 
 @pytest.mark.parametrize(("free_kib", "found"), [(16 * 1024 - 1, 1), (16 * 1024, 0)])
@@ -316,7 +316,7 @@ def test_a_host_that_does_not_answer_everything_is_not_called_free_of_conflicts(
     there = host()
     there.run_all = lambda commands: MemoryHost.run_all(there, commands[:3])
 
-    with pytest.raises(TargetError, match="web1: it cannot be asked what else runs there"):
+    with pytest.raises(TargetError, match="web1: the programs that run there cannot be listed"):
         find(there)
 
 

@@ -88,5 +88,5 @@ def test_what_the_host_says_of_a_program_is_a_path_or_refused(place: str):
         def run_all(self, commands: Sequence[Command]) -> tuple[Completed, ...]:
             return tuple(completed(each.argv, stdout=place.encode()) for each in commands)
 
-    with pytest.raises(TargetError, match="the program 'cat' is "):
+    with pytest.raises(TargetError, match="the path of 'cat'"):
         write_sudoers(Lying(), "deploy", [("cat", "a")])

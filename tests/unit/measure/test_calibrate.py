@@ -88,7 +88,7 @@ def test_two_generators_that_get_more_than_one_show_that_it_is_too_small(bench):
     found = run(bench)
 
     assert found.second_generator == pytest.approx(2.0)
-    assert "it is too small, give it more threads" in found.lines()[2]
+    assert "one is too small, give it more threads" in found.lines()[2]
 
 
 def test_two_generators_that_share_what_the_server_gives_show_reserves(bench):
@@ -97,7 +97,7 @@ def test_two_generators_that_share_what_the_server_gives_show_reserves(bench):
     found = run(bench)
 
     assert found.second_generator == pytest.approx(1.0)
-    assert "it has reserves" in found.lines()[2]
+    assert "the generator has reserves" in found.lines()[2]
 
 
 def test_a_generator_that_uses_its_cpus_up_is_told_so(bench):
@@ -107,7 +107,7 @@ def test_a_generator_that_uses_its_cpus_up_is_told_so(bench):
 
     found = run(bench)
 
-    assert "it is the limit" in found.lines()[2]
+    assert "the generator is the limit" in found.lines()[2]
     assert found.as_json()["metric"] == "goodput_per_cpu"
 
 

@@ -39,18 +39,20 @@ def test_a_load_generator_that_can_send_everything_meets_all_check_loads(generat
 
 
 def test_what_a_generator_cannot_send_is_left_out_with_the_reason():
-    assert chosen(H2load()) == ([FEWER, MORE, SLOW], {CLOSE: "h2load cannot send that"})
+    assert chosen(H2load()) == ([FEWER, MORE, SLOW], {CLOSE: "h2load cannot send this load"})
 
 
 def test_a_command_that_has_no_place_for_a_change_is_not_asked_for_it():
     names, left_out = chosen(Command(command=OWN_COMMAND, result={"json": {"correct": "/ok"}}))
 
     assert names == [FEWER, MORE, SLOW]
-    assert left_out == {CLOSE: "command sends the same whatever it is asked for"}
+    assert left_out == {CLOSE: "command would send the same load as the study"}
 
 
 def test_bounds_of_ports_and_of_one_connection_leave_check_loads_out():
-    assert chosen(Wrk(), connections=8000)[1] == {"32000 connections": "a load host has no more local ports"}
+    assert chosen(Wrk(), connections=8000)[1] == {
+        "32000 connections": "a load host has too few local ports for it"
+    }
     assert chosen(Wrk(), connections=1)[1] == {"1 connection": "it is the study's own load"}
 
 

@@ -278,7 +278,7 @@ def test_load_hosts_with_the_same_generator_agree_on_its_version():
 def test_load_hosts_with_different_generators_are_refused_by_name():
     hosts = {"ssh://a": load_host("a"), "ssh://b": load_host("b", version="wrk 4.2.0")}
 
-    with pytest.raises(TargetError, match=r"4\.1\.0 on ssh://a, 4\.2\.0 on ssh://b\. Install one version"):
+    with pytest.raises(TargetError, match=r"4\.1\.0 on ssh://a, 4\.2\.0 on ssh://b\. Install the same one"):
         find_generators(Wrk(), hosts)
 
 
@@ -324,7 +324,7 @@ def test_a_load_host_that_cannot_be_made_ready_leaves_nothing_on_the_others():
     hosts = {"ssh://a": load_host("a"), "ssh://b": load_host("b", failing="mktemp")}
 
     with (
-        pytest.raises(TargetError, match="ssh://b cannot be made ready: no space"),
+        pytest.raises(TargetError, match="ssh://b cannot be prepared: no space"),
         open_load_places(hosts, target),
     ):
         pass

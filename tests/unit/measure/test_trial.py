@@ -170,7 +170,9 @@ def test_a_generator_that_runs_out_of_ports_again_and_again_is_no_fault_of_the_c
     measured = Measured(bench)
 
     assert not any(window.is_valid for window in measured.windows)
-    assert "the generator itself ran out: no local ports; lower `connections:`" in said(measured.windows[-1])
+    assert "the load generator reached a limit of its own: no local ports; lower `connections:`" in said(
+        measured.windows[-1]
+    )
     assert len(bench.asked) == 4
 
 

@@ -85,7 +85,7 @@ def test_what_may_be_noise_or_is_small_is_no_warning(trend):
 def test_where_no_preset_measures_later_seconds_none_is_recommended():
     late = replace(MOVING, from_s=5.0, to_s=20.0)
 
-    assert say_trend(late).endswith("from 5 to 20 s into the load: what it is later is not known")
+    assert say_trend(late).endswith("from 5 to 20 s into the load: how it changes later is not known")
 
 
 def test_the_page_has_the_age_the_warning_and_the_change_of_each_side():

@@ -33,7 +33,10 @@ FAST: Mapping[str, Scalar] = {
 }  # fmt: skip
 HUNGRY: Mapping[str, Scalar] = {**FAST, "MaxMemFree": 0}
 GROWS = "apache may take about 1.6 GiB of memory, the default about 355 MiB: 4.5 times as much"
-LESS = "apache holds 75 connections, the default 450; apache holds 25 requests at once, the default 150"
+LESS = (
+    "apache has capacity for 75 connections, the default for 450; apache has capacity for 25 requests at "
+    "once, the default for 150"
+)
 RENDERED = {
     "apache": Rendered(
         default={PurePosixPath("/apache2.conf"): b"ThreadsPerChild 25\n"},
@@ -103,7 +106,7 @@ def test_a_winner_with_less_is_called_so_wherever_it_is_shown() -> None:
 
 def test_a_winner_with_less_is_not_exported() -> None:
     for name in ("apache", "json"):
-        with pytest.raises(UsageError, match=r"apache holds 75 connections.* there is no export"):
+        with pytest.raises(UsageError, match=r"apache has capacity for 75 connections.* there is no export"):
             export(summary_of(less=True), name, rendered=RENDERED)
 
 
@@ -111,7 +114,7 @@ def test_a_winner_with_less_is_not_applied(tmp_path: Path) -> None:
     settings = write_study(tmp_path)
     reading = Reading(settings=settings, space=space_of(), summary=summary_of(less=True))
 
-    with pytest.raises(UsageError, match=r"25 requests at once, the default 150.* there is no apply"):
+    with pytest.raises(UsageError, match=r"25 requests at once, the default for 150.* there is no apply"):
         apply_winner(reading, host_name=None, url=None, confirm_within_s=60)
 
 
@@ -130,7 +133,10 @@ def test_a_study_may_allow_it_and_every_file_says_so() -> None:
     files = export(summary_of(less=True, allows_less=True), "apache", rendered=RENDERED)
 
     head = files["tuner-apache.conf"].decode()
-    assert "# LESS CAPACITY than the default: apache holds 25 requests at once, the default 150" in head
+    assert (
+        "# LESS CAPACITY than the default: apache has capacity for 25 requests at once, the default for 150"
+        in head
+    )
     assert "neither exported" not in screen_of(summary_of(less=True, allows_less=True))
 
 

@@ -16,7 +16,9 @@ FOUND = Comparison(
 
 def test_markdown_has_the_verdict_both_sides_and_what_one_of_them_lacks() -> None:
     less = replace(
-        FOUND, lacks={"second": ("nginx holds 2 requests at once, the default 150",)}, reason="It_"
+        FOUND,
+        lacks={"second": ("nginx has capacity for 2 requests at once, the default for 150",)},
+        reason="It_",
     )
 
     text = comparison_markdown(less, "default", "my|recipe.yaml")
@@ -27,7 +29,10 @@ def test_markdown_has_the_verdict_both_sides_and_what_one_of_them_lacks() -> Non
         "p99, corrected", "p99"
     )
     assert "| default | 1,000 |" in text
-    assert "- my\\|recipe.yaml has less capacity than the default: nginx holds 2 requests at once" in text
+    assert (
+        "- my\\|recipe.yaml has less capacity than the default: nginx has capacity for 2 requests at once"
+        in text
+    )
 
 
 def test_csv_has_a_line_for_each_with_its_ratio_and_settings() -> None:

@@ -97,7 +97,7 @@ def test_the_leader_is_named_with_what_it_is_ahead_of():
 def test_what_is_not_told_apart_is_named_together():
     contest = make_contest({("nginx", "default"): 1000, ("h2o", "default"): 1001})
 
-    assert name_leader(contest) == "Not told apart at the front: nginx default and h2o default"
+    assert name_leader(contest) == "No single leader: nginx default and h2o default are not told apart"
     assert list_claims(contest)[0].startswith("h2o default and nginx default are not told apart: 1.00×")
 
 
@@ -150,7 +150,7 @@ def test_the_screen_shows_intervals_costs_failures_and_what_they_allow_for():
     assert all(len(line) <= 80 for line in screen.splitlines())
     for said in ("requests/s", "p99", "CPU/request", "failures", " µs", "h2o: tuned in 5 min", "◆"):
         assert said in screen
-    assert "All 6 intervals hold their ratios at once with 95 % (Bonferroni)" in " ".join(screen.split())
+    assert "All 6 intervals together have 95 % confidence (Bonferroni)" in " ".join(screen.split())
 
 
 def test_an_entrant_that_fails_is_shown_with_the_reason_and_never_leads():
@@ -241,7 +241,7 @@ def test_the_json_has_every_pair_both_ways_round():
 def test_a_contest_without_a_measurement_says_so():
     contest = make_contest(RATES, blocks=0)
 
-    assert name_leader(contest).startswith("Nobody can be named")
+    assert name_leader(contest).startswith("No leader can be named")
     assert "no measurement" in shown(contest)
     assert render_contest(contest)
 

@@ -52,7 +52,7 @@ def test_the_screen_the_page_and_the_json_show_every_host(summary):
     for name in NAMES:
         assert name in screen
         assert name in page
-    assert "What counts is the worst ratio of 3 hosts." in screen
+    assert "The gain of the study is the worst ratio of 3 hosts." in screen
     assert [each["name"] for each in data["hosts"]] == [*NAMES]
     assert sum(each["worst"] for each in data["hosts"]) == 1
     assert data["across_hosts"] == "worst ratio of 3 hosts"
@@ -74,5 +74,5 @@ def test_a_host_that_spoils_what_gains_on_the_others_is_named_where_nothing_was_
     hosts = Hosts(names=WEBS, across=AcrossHosts.WORST)
     said = explain_spoiled(rank(SPACE, measured(0.35), (), hosts), hosts)
 
-    assert "or more on each but web3, where it gives 0." in said
+    assert "or more on each host but web3, where it gives 0." in said
     assert explain_spoiled(rank(SPACE, measured(), (), hosts), hosts) == ""

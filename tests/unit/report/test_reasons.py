@@ -74,7 +74,7 @@ def test_pairs_that_do_not_decide_say_how_many_more_would():
 def test_near_to_one_no_number_of_pairs_is_promised():
     undecided = gain_of(1.10, 0.92, 1.05, 0.95)
 
-    assert explain_gain(undecided).endswith("So near to 1, more pairs would hardly decide either.")
+    assert explain_gain(undecided).endswith("The ratio is so near to 1 that more pairs would hardly decide.")
 
 
 def test_no_loss_and_no_gain_is_said():
@@ -88,7 +88,7 @@ def test_a_broken_constraint_is_named_with_both_rates_and_the_bound():
 
     said = explain_gain(INFEASIBLE, doubts_of(*trials))
 
-    assert said.startswith("By all trials the candidate fails 0.28 % [0.2")
+    assert said.startswith("Over all trials the candidate fails 0.28 % [0.2")
     assert " of its requests, the default 0.29 % [0.2" in said
     assert said.endswith("]: it breaks failure_rate <= 0.001.")
 
@@ -98,7 +98,7 @@ def test_a_doubtful_constraint_is_named_with_its_probability():
         INFEASIBLE, doubts_of(measured(0, DEFAULT, 0), measured(1, CACHED, 7, 6), measured(2, CACHED, 8, 9))
     )
 
-    assert ": it keeps failure_rate <= 0.001 with a probability of " in said
+    assert ": it meets failure_rate <= 0.001 with a probability of " in said
     assert said.endswith(" %, and 90 % are needed.")
 
 
@@ -106,7 +106,7 @@ def test_trials_that_failed_are_counted_for_both_sides():
     trials = [measured(0, DEFAULT, 0), measured(1, CACHED, 0), *(failed(n, config=CACHED) for n in (2, 3))]
 
     assert explain_gain(INFEASIBLE, doubts_of(*trials)) == (
-        "The candidate fails to start or to bear the load 2 times in 3, the default 0 times in 1."
+        "The candidate fails to start or to serve the load 2 times in 3, the default 0 times in 1."
     )
 
 

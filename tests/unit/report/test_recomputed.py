@@ -196,7 +196,7 @@ def test_pairs_that_do_not_decide_are_extended_once_as_planned(settings):
         storage = open_in_memory(host.clock)
         campaign = make_campaign(settings, host, storage, plan=replace(SMALL_PLAN, extend_to=12))
         run_campaign(campaign)
-        if "the pairs do not decide; the planned extension follows" in campaign.progress.notes:
+        if "the pairs do not decide yet; the planned further pairs follow" in campaign.progress.notes:
             break
 
     assert storage.recall(CONFIRMATION).pairs == 12
@@ -264,7 +264,10 @@ def test_without_a_generator_that_keeps_a_rate_this_is_said(settings):
     storage = open_in_memory(host.clock)
     campaign = finish(settings, host, storage, plan=replace(SMALL_PLAN, rate_pairs=3))
 
-    assert any("no comparison at a fixed rate: that needs h2load" in note for note in campaign.progress.notes)
+    assert any(
+        "response times at a fixed rate are not compared: that needs h2load" in note
+        for note in campaign.progress.notes
+    )
     assert storage.recall(VERDICT) == "confirmed"
     assert summary_of(settings, storage).latency is None
 

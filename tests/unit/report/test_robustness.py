@@ -89,8 +89,8 @@ EVERYWHERE = found(checked(FEW), checked(MANY), checked(CLOSE), checked(SLOW))
             ),
         ),
         (
-            found(checked(MANY), left_out={"Connection: close": "h2load cannot send that"}),
-            "holds with 400 connections; not tried: Connection: close (h2load cannot send that)",
+            found(checked(MANY), left_out={"Connection: close": "h2load cannot send this load"}),
+            "holds with 400 connections; not tried: Connection: close (h2load cannot send this load)",
         ),
         (found(failure="nginx: it crashed"), "does not run under the check loads: nginx: it crashed"),
         (found(), ""),
@@ -103,8 +103,12 @@ def test_one_line_says_what_is_not_borne_then_what_holds(told, line):
 @pytest.mark.parametrize(
     ("default_s", "winner_s", "said"),
     [
-        (0.0, 2.0, ", but when they come, winner serves less than half of that for 2 s"),
-        (1.0, 2.0, ", but when they come, winner serves less than half of that for 2 s, the default for 1 s"),
+        (0.0, 2.0, ", but when slow clients come, winner serves less than half of that for 2 s"),
+        (
+            1.0,
+            2.0,
+            ", but when slow clients come, winner serves less than half of that for 2 s, the default for 1 s",
+        ),
         (2.001, 2.003, ""),
         (2.0, 0.0, ""),
     ],
@@ -163,14 +167,14 @@ def test_the_page_has_a_table_of_them_only_where_there_are_some():
 
 
 def test_the_table_of_the_report_has_a_row_for_each_check_load_and_for_what_is_left_out():
-    told = replace(EVERYWHERE, left_out={"keep-alive": "ab cannot send that"})
+    told = replace(EVERYWHERE, left_out={"keep-alive": "ab cannot send this load"})
 
     rows = robustness_rows(replace(SUMMARY, robustness=(told,)))
 
     assert rows[1] == (
         "winner", "400 connections", "9,100", "8,900", "0.98× [0.82, 1.17]", "0 % → 0 %", "holds",
     )  # fmt: skip
-    assert rows[-1] == ("winner", "keep-alive", "–", "–", "–", "–", "ab cannot send that")
+    assert rows[-1] == ("winner", "keep-alive", "–", "–", "–", "–", "ab cannot send this load")
 
 
 def test_the_table_of_the_report_says_undecided_where_the_screen_does():

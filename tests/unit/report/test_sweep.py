@@ -149,7 +149,7 @@ def test_what_is_not_proven_is_not_advised():
 def test_a_best_value_alone_has_no_range():
     alone = make_sweep({768: 10_000, 1500: 12_000, 3000: 15_000, 6000: 12_000})
 
-    assert say_tolerance(alone) == "No other value is known to be within 3 % of it."
+    assert say_tolerance(alone) == "No other value is known to be within 3 % of the best."
     assert alone.tolerated == (3000,)
 
 
@@ -173,10 +173,12 @@ def test_a_value_that_fails_is_shown_with_its_reason_and_steers_nothing():
 
 
 def test_a_value_with_which_less_is_held_is_shown_and_not_named_best():
-    lacking = make_sweep({768: 10_000, 1500: 12_000, 3000: 15_000}, lacks={2: "nginx holds 5 connections"})
+    lacking = make_sweep(
+        {768: 10_000, 1500: 12_000, 3000: 15_000}, lacks={2: "nginx has capacity for 5 connections"}
+    )
 
     assert lacking.best == 1500
-    assert "3000 has less capacity than the default, so it is not named best: nginx holds 5" in (
+    assert "3000 has less capacity than the default, so it is not named best: nginx has capacity for 5" in (
         " ".join(printed(lacking, 200).split())
     )
     assert lacking.estimates[2].ratio == pytest.approx(1.5, abs=0.03)

@@ -57,8 +57,8 @@ def test_of_young_servers_it_is_said_how_to_look_later():
     )
 
     said = SAID.replace("with the winner:", "with the winner 1–3 s into the load:")
-    assert f"{said}. `tuner compare STUDY default winner --preset standard` looks later; {REMEDY}" in young
-    assert "looks later" not in old
+    assert f"{said}. `tuner compare STUDY default winner --preset standard` measures later; {REMEDY}" in young
+    assert "measures later" not in old
     assert REMEDY in old
 
 
@@ -107,7 +107,9 @@ def test_a_comparison_says_it_of_its_second_side():
 def test_p99s_of_different_rates_are_said_not_to_compare_and_where_they_do():
     summary = make_summary(searches=6)
     slow, fast = (replace(summary.default, goodput_rps=rate, latency_p99_ms=4.0) for rate in (1000.0, 1300.0))
-    said = "Each p99 is at its side's own rate, 1,000 and 1,300 requests/s, so they do not compare; "
+    said = (
+        "Each p99 was measured at its side's own rate, 1,000 and 1,300 requests/s, so do not compare them; "
+    )
     shown = replace(summary, default=slow, winner=fast)
 
     assert describe_rates(slow, fast) == said + "`--preset standard` measures both at one rate."

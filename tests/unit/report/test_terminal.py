@@ -40,8 +40,8 @@ def test_exports_of_what_is_not_proven_are_called_so() -> None:
     exports = show(unproven, exports=["tuner.json"]).splitlines()
 
     (line,) = [line for line in exports if line.startswith("exports")]
-    assert line.split("  ")[1] == "not proven: to be tried, not to be put into service"
-    assert "to be tried" not in show(SUMMARY, exports=["tuner.json"])
+    assert line.split("  ")[1] == "not proven: for tests, not for service"
+    assert "for tests" not in show(SUMMARY, exports=["tuner.json"])
 
 
 @pytest.mark.parametrize("width", [36, 40, 60])

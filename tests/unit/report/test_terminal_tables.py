@@ -34,13 +34,15 @@ def test_a_comparison_says_first_what_it_found():
 
 
 def test_a_side_that_holds_less_than_the_default_has_its_warning():
-    less = replace(comparison(), lacks={"second": ("apache holds 2 requests at once, the default 150",)})
+    less = replace(
+        comparison(), lacks={"second": ("apache has capacity for 2 requests at once, the default for 150",)}
+    )
 
     shown = text_of(comparison_table(less, "default", "hand-tuned-2012"), width=200).splitlines()
 
     assert shown[1] == (
-        "hand-tuned-2012 has less capacity than the default: apache holds 2 requests at once, "
-        "the default 150. Its figures say nothing of slow clients."
+        "hand-tuned-2012 has less capacity than the default: apache has capacity for 2 requests at once, "
+        "the default 150. Its figures do not show how it serves slow clients."
     )
 
 
@@ -85,14 +87,16 @@ def test_every_parameter_of_a_space_is_shown_with_range_default_reason_and_sourc
 def test_settings_that_are_dead_are_named_with_what_became_of_them():
     shown = text_of(parameter_list([], {"net.ipv4.tcp_tw_recycle": "removed in Linux 4.12"}, []), width=200)
 
-    assert "not tuned, though old guides give them" in shown
+    assert "obsolete, though old guides still recommend them" in shown
     assert "net.ipv4.tcp_tw_recycle: removed in Linux 4.12" in shown
 
 
 def test_a_study_shows_what_it_searches_and_why_it_leaves_out_the_rest():
     found = {
         "searched": ["sendfile", "aio"],
-        "cannot_act": {"keepalive_requests": {"reason": "it acts when `keepalive`", "source": "the code"}},
+        "cannot_act": {
+            "keepalive_requests": {"reason": "it acts only when `keepalive`", "source": "the code"}
+        },
         "searched_all_the_same": {},
         "held": {"etag": "semantic"},
         "left_out": {},
@@ -101,12 +105,12 @@ def test_a_study_shows_what_it_searches_and_why_it_leaves_out_the_rest():
 
     shown = text_of(searched_list("wrk, 100 connections", found), width=80)
 
-    assert "searched under wrk, 100 connections" in shown
+    assert "tuned under wrk, 100 connections" in shown
     assert "sendfile, aio" in shown
-    assert "keepalive_requests: it acts when `keepalive`" in shown
-    assert "Known from the code" in shown
+    assert "keepalive_requests: it acts only when `keepalive`" in shown
+    assert "Source: the code" in shown
     assert "etag: semantic" in shown
     assert "not there" not in shown
-    assert "old-guide: not as written" in shown
+    assert "old-guide: differs from the preset" in shown
     assert "accept_mutex: removed long ago" in shown
     assert "as-written:" not in shown

@@ -65,8 +65,12 @@ def test_the_targets_word_is_not_enough_when_a_file_reads_differently(tmp_path: 
 @pytest.mark.parametrize(
     ("error", "raised", "told"),
     [
-        (Unreachable("memory: it is away."), HostLost, "watchdog restores .* 120 s .* again to resume"),
-        (TargetError("memory: it is odd."), RestoreFailed, "See to it with: tuner restore"),
+        (
+            Unreachable("memory: it is away."),
+            HostLost,
+            "watchdog of the host restores .* 120 s .* again to resume",
+        ),
+        (TargetError("memory: it is odd."), RestoreFailed, "Restore now with: tuner restore"),
     ],
 )
 def test_a_host_that_was_not_reached_is_told_apart_from_one_that_is_not_back(

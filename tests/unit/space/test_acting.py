@@ -37,7 +37,7 @@ class TestConditions:
     def test_what_cannot_act_keeps_its_default_and_is_no_dimension(self, tmp_path):
         space = one("keepalive", tmp_path, load=CLOSED)
 
-        assert space.inert == {"x": "it acts when `keepalive`; here keepalive is off"}
+        assert space.inert == {"x": "it acts only when `keepalive`; here keepalive is off"}
         assert searched(space) == {"n", "flag"}
         assert space.default()["x"] == 3
 
@@ -91,7 +91,7 @@ class TestOtherParameters:
 
     def test_one_that_is_held_decides_for_good(self, tmp_path):
         assert one("flag", tmp_path, {"without": ["flag"]}).inert == {
-            "x": "it acts when `flag`; here flag is off"
+            "x": "it acts only when `flag`; here flag is off"
         }
         assert not one("flag", tmp_path, {"set": {"flag": True}}).inert
 
@@ -118,7 +118,7 @@ class TestOtherParameters:
         )
 
         assert [dict(each.values) for each in of_load.presets] == [{"n": 2}, {"flag": True}]
-        assert "cannot act" in of_load.presets[0].adjusted["x"]
+        assert "no effect under this load" in of_load.presets[0].adjusted["x"]
         assert [dict(each.values) for each in of_flag.presets] == [{"n": 2}, {"x": 7, "flag": True}]
 
 
@@ -129,7 +129,7 @@ class TestStudies:
 
         assert "x" in searched(space)
         assert space.inert == {}
-        assert space.inert_but_tuned == {"x": "it acts when `keepalive`; here keepalive is off"}
+        assert space.inert_but_tuned == {"x": "it acts only when `keepalive`; here keepalive is off"}
 
     def test_another_reason_not_to_search_it_stands(self, tmp_path):
         space = one("keepalive, risk: risky", tmp_path, load=CLOSED)

@@ -124,7 +124,7 @@ class TestApache:
 
         assert space.lacks(config)
         assert space.violations(config)
-        with pytest.raises(UsageError, match=r"below its low|holds"):
+        with pytest.raises(UsageError, match=r"below its minimum|has capacity for"):
             space.complete(outage)
         assert space.lacks(space.complete(outage, fit=True)) == ()
 
@@ -134,8 +134,8 @@ class TestApache:
         config = space.complete(OUTAGES[0])
         assert space.violations(config) == ()
         assert space.lacks(config) == (
-            "apache holds 75 connections, the default 450",
-            "apache holds 25 requests at once, the default 150",
+            "apache has capacity for 75 connections, the default for 450",
+            "apache has capacity for 25 requests at once, the default for 150",
         )
         assert space.allows_less
 
@@ -143,7 +143,9 @@ class TestApache:
         space = built_in("apache-event")
 
         assert "hand-tuned-2012" not in {preset.name for preset in space.presets}
-        assert "holds 6 connections, the default 450" in space.left_out["preset hand-tuned-2012"]
+        assert (
+            "has capacity for 6 connections, the default for 450" in space.left_out["preset hand-tuned-2012"]
+        )
         (kept,) = (preset for preset in space.open().presets if preset.name == "hand-tuned-2012")
         config = space.open().complete(kept.values)
         assert (config["Processes"], config["MaxRequestWorkers"]) == (1, 2)
@@ -192,7 +194,9 @@ class TestTheLanguage:
         space = load(POOL, tmp_path)
 
         assert space.complete({"processes": 2}, fit=True)["threads"] == 64
-        with pytest.raises(UsageError, match=r"60 is below its low, 64 \(`max\(1, ceil\(least\('workers'\)"):
+        with pytest.raises(
+            UsageError, match=r"60 is below its minimum, 64 \(`max\(1, ceil\(least\('workers'\)"
+        ):
             space.complete({"processes": 2, "threads": 60})
         assert load(POOL, tmp_path, ALLOW).complete({"processes": 2, "threads": 60})["workers"] == 120
 
@@ -206,7 +210,9 @@ class TestTheLanguage:
         space = load(POOL, tmp_path, memory_mib=1024)
 
         assert space.complete({"kept": 7})["kept"] == 7
-        with pytest.raises(UsageError, match=r"it may take about 1\.1 GiB, and about 1\.0 GiB are there"):
+        with pytest.raises(
+            UsageError, match=r"it may take about 1\.1 GiB of memory, and the limit is about 1\.0 GiB"
+        ):
             space.complete({"kept": 8})
 
     def test_where_the_default_takes_more_than_the_machine_has_it_is_the_bound(self, tmp_path):
@@ -216,7 +222,7 @@ class TestTheLanguage:
         assert space.violations(space.open().complete({"processes": 9})) != ()
 
     def test_an_unknown_figure_is_refused_with_those_there_are(self, tmp_path):
-        with pytest.raises(UsageError, match=r"not 'worker'; there are: 'workers', 'memory_mib', 'tickets'"):
+        with pytest.raises(UsageError, match=r"not 'worker'; known are: 'workers', 'memory_mib', 'tickets'"):
             load(POOL.replace("least('workers')", "least('worker')"), tmp_path)
 
     def test_a_text_is_no_capacity(self, tmp_path):
@@ -230,5 +236,5 @@ class TestTheLanguage:
         found = {**default, "php-fpm": {**default["php-fpm"], "requests": 4}}
         guard = guard_by(default, {"memory_mib": 4096})
         assert name_shortfalls(both.rules.figures, found, guard) == (
-            "php-fpm holds 4 requests at once, the default 5",
+            "php-fpm has capacity for 4 requests at once, the default for 5",
         )

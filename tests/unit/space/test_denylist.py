@@ -93,5 +93,5 @@ def test_an_adapter_that_does_not_state_what_it_denies_is_refused(
     )
     monkeypatch.syspath_prepend(tmp_path)
 
-    with pytest.raises(UsageError, match=r"server 'silent': .* does not state .*`denied = \(\)`"):
+    with pytest.raises(UsageError, match=r"server 'silent': .* does not say .*`denied = \(\)`"):
         load(space_of("x", "silent"), tmp_path)

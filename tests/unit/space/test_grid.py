@@ -85,14 +85,14 @@ def test_a_value_that_a_rule_forbids_is_refused_with_the_rule(space):
 @pytest.mark.parametrize(
     ("name", "value", "said"),
     [
-        ("threads", 0, "0 is below its low, 1"),
-        ("threads", "1000", "1000 is above its high, 512"),
+        ("threads", 0, "0 is below its minimum, 1"),
+        ("threads", "1000", "1000 is above its maximum, 512"),
         ("threads", "many", "'many' is not a number"),
         ("chunk", 15, "off its grid"),
         ("accept", "maybe", "none of its choices"),
         ("thread", 5, "threads"),
         ("old_setting", 5, "removed in version 2"),
-        ("workers", 5, r"it follows as `processes \* threads`. Take processes or threads instead"),
+        ("workers", 5, r"it is derived as `processes \* threads`. Name processes or threads instead"),
     ],
 )
 def test_what_no_configuration_has_is_named(space, name, value, said):

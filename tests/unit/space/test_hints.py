@@ -82,7 +82,7 @@ class TestWhatIsWritten:
             ("{direction: up, odds: 0.5, source: a book}", "are not from 1 to 20"),
             ("{direction: up, odds: 100, source: a book}", "are not from 1 to 20"),
             ("{direction: up, odds: 3}", "source is missing"),
-            ("{direction: left, odds: 3, source: a book}", "there is no .left.. Known are down, up"),
+            ("{direction: left, odds: 3, source: a book}", ".left. is no known value. Known are down, up"),
             ("{value: many, odds: 3, source: a book}", "`many` uses many"),
             ("{value: n + 1, odds: 3, source: a book}", "uses other parameters"),
         ],

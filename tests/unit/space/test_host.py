@@ -20,7 +20,7 @@ def one(body: str, folder, rest: str = "", **changes: object) -> Space:
         ("since: 1.20", (1, 19, 9), "it exists since 1.20, demo here is 1.19.9"),
         ("since: 1.20", (1, 20), None),
         ("since: '1.9'", (1, 10), None),
-        ("until: 1.20", (1, 20, 0), "it is gone since 1.20, demo here is 1.20.0"),
+        ("until: 1.20", (1, 20, 0), "it was removed in 1.20, demo here is 1.20.0"),
         ("until: 1.20", (1, 19), None),
         ("since: 1.5, until: 2", (1, 7), None),
         ("since: 99", (), None),
@@ -101,7 +101,7 @@ class TestValuesInForce:
         space = one(CURRENT, tmp_path, rest, current=current)
 
         assert space.left_out == {
-            "x": "its active value is not known",
+            "x": "its active value on this host is not known",
             "d": "it depends on x, which is left out",
             "e": "it depends on d, which is left out",
         }
@@ -192,8 +192,8 @@ class TestRisks:
 
         assert (space.default()["x"], space.default()["danger"]) == (True, False)
         assert {each.name: each.pinned for each in space.parameters if each.pinned} == {
-            "x": "semantic, and `allow:` does not name semantic",
-            "danger": "risky, and `allow:` does not name risky",
+            "x": "its risk is semantic, and `allow:` does not name semantic",
+            "danger": "its risk is risky, and `allow:` does not name risky",
         }
 
     def test_they_may_be_held_at_another_value(self, tmp_path):
@@ -201,7 +201,8 @@ class TestRisks:
 
     def test_an_unknown_risk_is_refused(self, tmp_path):
         with pytest.raises(
-            UsageError, match=r"^space entry 2: allow\.0: there is no 'semantics'\. Did you mean semantic"
+            UsageError,
+            match=r"^space entry 2: allow\.0: 'semantics' is no known value\. Did you mean semantic",
         ):
             load(self.TEXT, tmp_path, {"allow": ["semantics"]})
 

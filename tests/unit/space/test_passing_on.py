@@ -81,7 +81,7 @@ class TestLanguage:
         assert inert["x"].endswith("here requests are passed on in http")
 
     def test_a_protocol_that_there_is_not_is_refused(self, tmp_path):
-        with pytest.raises(UsageError, match=r"passes_to needs protocols, not 'ajp'; there are: 'http'"):
+        with pytest.raises(UsageError, match=r"passes_to needs protocols, not 'ajp'; known are: 'http'"):
             load(with_parameter(f"{INT}, when: \"passes_to('ajp')\""), tmp_path)
 
     def test_a_setting_of_another_server_has_its_value_there_or_the_one_that_is_given(self, tmp_path):
@@ -100,7 +100,7 @@ class TestLanguage:
         assert load(text, tmp_path, other).complete({"x": 60, "other.size": 60})["x"] == 60
 
     def test_a_part_that_there_is_not_is_refused(self, tmp_path):
-        with pytest.raises(UsageError, match=r"parts.0: there is no part 'apache-prox'.*apache-proxy"):
+        with pytest.raises(UsageError, match=r"parts.0: there is no shared part 'apache-prox'.*apache-proxy"):
             load(with_parameter(INT, "parts: [apache-prox]\n"), tmp_path)
 
     def test_facts_keep_the_backends_and_those_of_before_have_none(self):
@@ -193,7 +193,7 @@ def test_php_fpm_and_the_web_server_before_it_share_the_memory_of_the_machine():
     space = behind("nginx", "fastcgi", "php-fpm", memory_mib=2048)
     most = space.decode({each.name: (each.choices or (each.high,))[-1] for each in space.dimensions})
 
-    assert [each for each in space.lacks(most) if "GiB are there" in each]
+    assert [each for each in space.lacks(most) if "GiB of memory, and the limit is" in each]
 
 
 def test_processes_that_wait_for_their_backlog_are_never_fewer_than_packaged():

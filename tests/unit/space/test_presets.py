@@ -41,7 +41,7 @@ def test_what_is_not_allowed_is_dropped_with_a_word(tmp_path):
     _, quiet = load(WHOLE, tmp_path).presets
 
     assert quiet.values == {"keepalive": False}
-    assert quiet.adjusted == {"log": "semantic, and `allow:` does not name semantic"}
+    assert quiet.adjusted == {"log": "its risk is semantic, and `allow:` does not name semantic"}
 
 
 def test_what_is_allowed_is_used(tmp_path):
@@ -54,7 +54,7 @@ def test_values_beyond_what_this_host_allows_are_pulled_in_with_a_word(tmp_path)
     _, found = presets(tmp_path, "p: {values: {x: 16}}")
 
     assert found["p"].values == {"x": 8}
-    assert found["p"].adjusted == {"x": "16 is above its high, 8"}
+    assert found["p"].adjusted == {"x": "16 is above its maximum, 8"}
 
 
 def test_values_may_be_expressions_over_facts(tmp_path):

@@ -114,7 +114,7 @@ def test_a_preset_that_a_refinement_narrows_is_fitted_not_refused(tmp_path):
     (preset,) = space.presets
     assert preset.values == {"x": 40}
     assert preset.adjusted == {
-        "x": "80 is above its high, 40",
+        "x": "80 is above its maximum, 40",
         "c": "b is no longer among its choices",
         "n": "named by `without:`",
     }
@@ -127,26 +127,26 @@ def test_a_preset_that_a_refinement_narrows_is_fitted_not_refused(tmp_path):
         ({"only": ["fleg"]}, "there is no parameter fleg. Did you mean flag"),
         (
             {"only": ["d"]},
-            r"only\.0: d is not tuned, it follows as `x \* 2`. Name what it follows from",
+            r"only\.0: d is not tuned: it is derived as `x \* 2`. Name the parameters in it",
         ),
-        ({"set": {"gone": 1}}, r"space entry 2: set\.gone: gone is dead: long ago. Remove it"),
-        ({"set": {"x": 1000}}, r"space entry 2: set\.x: the value 1000 is above its high, 90"),
+        ({"set": {"gone": 1}}, r"space entry 2: set\.gone: gone is obsolete: long ago. Remove it"),
+        ({"set": {"x": 1000}}, r"space entry 2: set\.x: the value 1000 is above its maximum, 90"),
         ({"set": {"flag": "maybe"}}, r"set\.flag: 'maybe' is neither on nor off"),
         ({"set": {"x": "xx + 1"}}, r"set\.x: `xx \+ 1` uses xx, which is not known"),
         ({"set": ["x"]}, r"set: \['x'\] is not a mapping"),
         ({"set": {1: 2}}, r"set\.1: 1 is not a name"),
         ({1: 2}, "1: this key is not known"),
         ({"onyl": ["x"]}, "onyl: this key is not known. Did you mean only"),
-        ({"parameters": {"x": {"high": 10}}}, "the default 30 is above its high, 10"),
+        ({"parameters": {"x": {"high": 10}}}, "the default 30 is above its maximum, 10"),
         ({"parameters": {"x": {"high": 0}}}, r"^space entry 2: parameters\.x\.high: low 1 is above high 0"),
         ({"parameters": {"x": {"since": 1.2}}}, "1.2 is not a version in quotes"),
         ({"parameters": {"x": {"low": float("nan")}}}, "nan is beyond"),
         (["x"], r"space entry 2: \['x'\] is no name, path or mapping"),
         (None, "space entry 2: None is no name, path or mapping"),
-        ("nosuch", "space 'nosuch': there is no such space"),
+        ("nosuch", "search space 'nosuch': there is no such search space"),
         ("nosuch.yaml", "nosuch.yaml: there is no file .*/nosuch.yaml"),
         ("/dev/zero", "/dev/zero: there is no file"),
-        (".", "'.': there is no such space|there is no file"),
+        (".", "'.': there is no such search space|there is no file"),
         ("a\0b.yaml", "there is no file|cannot be read"),
     ],
 )
@@ -172,5 +172,5 @@ def test_an_entry_of_a_study_file_is_blamed_at_its_line(tmp_path):
     study = read_yaml(b"study: s\nspace:\n  - ./demo.yaml\n  - set:\n      x: 1000\n", "study.yaml")
     (tmp_path / "demo.yaml").write_text(TEXT)
 
-    with pytest.raises(UsageError, match=r"^study\.yaml:5: set\.x: the value 1000 is above its high, 90"):
+    with pytest.raises(UsageError, match=r"^study\.yaml:5: set\.x: the value 1000 is above its maximum, 90"):
         load_space(["./demo.yaml", study.below(("space", 1))], facts=facts(), base=tmp_path)

@@ -118,8 +118,8 @@ class TestDecode:
     @pytest.mark.parametrize(
         ("point", "wrong"),
         [
-            ({"threds": 3}, "threds: the space has no such dimension. Did you mean threads"),
-            ({"log": True}, "log: the space has no such dimension"),
+            ({"threds": 3}, "threds: the search space has no such dimension. Did you mean threads"),
+            ({"log": True}, "log: the search space has no such dimension"),
             ({"threads": 513}, "threads: 513 is not within 1 to 512"),
             ({"threads": float("nan")}, "threads: nan is not within 1 to 512"),
             ({"threads": "many"}, "threads: 'many' is not within"),
@@ -160,12 +160,12 @@ class TestViolations:
     @pytest.mark.parametrize(
         ("changed", "wrong"),
         [
-            ({"threads": 1000}, "threads: 1000 is above its high, 512"),
+            ({"threads": 1000}, "threads: 1000 is above its maximum, 512"),
             ({"threads": "lots"}, "threads: 'lots' is not a number"),
-            ({"started": 3}, "started: 3 is above its high"),
+            ({"started": 3}, "started: 3 is above its maximum"),
             ({"stranger": 3}, "stranger: whole has no such parameter"),
             ({"keepalive": False}, "timeout_s: it is inactive here and has the value 5.0"),
-            ({"workers": 51}, "workers: 51 does not follow, 50 does"),
+            ({"workers": 51}, "workers: 51 differs from 50, which its expression gives"),
         ],
     )
     def test_each_is_named(self, space, changed, wrong):

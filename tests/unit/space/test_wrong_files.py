@@ -12,7 +12,7 @@ INT = "kind: int, low: 1, high: 9, default: 3"
 @pytest.mark.parametrize(
     ("body", "wrong"),
     [
-        ("kind: integer, low: 1, high: 9, default: 3", "kind: there is no 'integer'. Did you mean int"),
+        ("kind: integer, low: 1, high: 9, default: 3", "kind: 'integer' is no known value. Did you mean int"),
         ("low: 1, high: 9, default: 3", "the key kind is missing"),
         ("kind: int, low: 1, high: 9", "the key default is missing"),
         ("kind: int, high: 9, default: 3", "the key low is missing"),
@@ -22,11 +22,11 @@ INT = "kind: int, low: 1, high: 9, default: 3"
         ("kind: int, low: max(1, 2), high: 9, default: 3", "Quote an expression that holds a comma"),
         (f"{INT}, step: 0", "step '0' is not a number above 0"),
         (f"{INT}, step: 0.5", "step 0.5 of an int is not whole"),
-        (f"{INT}, scale: logarithmic", "there is no 'logarithmic'. Did you mean log"),
-        (f"{INT}, risk: dangerous", "there is no 'dangerous'. Known are risky, safe, semantic"),
+        (f"{INT}, scale: logarithmic", "'logarithmic' is no known value. Did you mean log"),
+        (f"{INT}, risk: dangerous", "'dangerous' is no known value. Known are risky, safe, semantic"),
         (f"{INT}, risk: rsky", "Did you mean risky"),
-        (f"{INT}, apply: now", "there is no 'now'. Known are live, reload, restart"),
-        (f"{INT}, scope: net", "there is no 'net'. Did you mean netns"),
+        (f"{INT}, apply: now", "'now' is no known value. Known are live, reload, restart"),
+        (f"{INT}, scope: net", "'net' is no known value. Did you mean netns"),
         (f"{INT}, loopback: maybe", "'maybe' is neither true nor false"),
         (f"{INT}, since: new", "'new' is not a version"),
         (f"{INT}, why: ''", "why: there is no text"),
@@ -35,14 +35,14 @@ INT = "kind: int, low: 1, high: 9, default: 3"
         ("kind: int, low: 5 * cores, high: 9, default: 3", r"low 10 \(`5 \* cores`\) is above high 9"),
         (
             "kind: int, low: 1, high: 9, default: 10",
-            "default: the default 10 is above its high, 9. Give 1 to 9",
+            "default: the default 10 is above its maximum, 9. Give 1 to 9",
         ),
-        ("kind: int, low: 1, high: 9, default: 0", "the default 0 is below its low, 1"),
-        ("kind: int, low: 1, high: 9, default: cores * 5", "the default 10 is above its high, 9"),
-        ("kind: int, low: 1, high: n, default: 4", r"the default 4 is above its high, 3 \(`n`\)"),
+        ("kind: int, low: 1, high: 9, default: 0", "the default 0 is below its minimum, 1"),
+        ("kind: int, low: 1, high: 9, default: cores * 5", "the default 10 is above its maximum, 9"),
+        ("kind: int, low: 1, high: n, default: 4", r"the default 4 is above its maximum, 3 \(`n`\)"),
         (
             "kind: int, low: 1, high: 9, step: 4, default: 3",
-            "the default 3 is off its grid: 1 and steps of 4. Give",
+            "the default 3 is off its grid, which starts at 1 in steps of 4. Give",
         ),
         ("kind: int, low: 1, high: 9, default: 2.5", "2.5 is not a whole number"),
         ("kind: int, low: 1, high: 9, default: n / 2", "`n / 2` fails with n = 3: 1.5 is not a whole number"),
@@ -81,7 +81,7 @@ INT = "kind: int, low: 1, high: 9, default: 3"
         (f"{INT}, special: {{number: 0}}", "'number' cannot be the label"),
         (f"{INT}, special: {{current: 0}}", "'current' cannot be the label"),
         (f"{INT}, special: {{7: 0}}", "'7' cannot be the label"),
-        (f"{INT}, special: {{off: 0, none: 0}}", "the special value 0 is that of off already"),
+        (f"{INT}, special: {{off: 0, none: 0}}", "the special value 0 is given twice, first as off"),
         (f"{INT}, special: {{off: 0.5}}", "the special value 0.5 of an int is not whole"),
         (f"{INT}, special: [0]", "is not a mapping"),
         ("kind: categorical, choices: [], default: a", "a categorical parameter has no choices"),
@@ -96,9 +96,9 @@ INT = "kind: int, low: 1, high: 9, default: 3"
         ("kind: categorical, choices: [a], default: a, special: {b: 0}", "kind categorical has no special"),
         (
             "kind: int, low: 1, high: 64k, default: 1",
-            "'64k' is not a number. Write the plain number, in its `unit:`",
+            "'64k' is not a number. Write only the number, counted in the `unit:` of the parameter",
         ),
-        ("kind: int, low: 1, high: 9, default: 30s", "'30s' is not a number. Write the plain number"),
+        ("kind: int, low: 1, high: 9, default: 30s", "'30s' is not a number. Write only the number"),
         ("kind: bool, default: maybe", "'maybe' is neither on nor off"),
         ("kind: bool, default: 2", "2 is neither on nor off"),
         ("kind: bool, default: n", "`n` fails with n = 3: 3 is neither on nor off"),
@@ -118,38 +118,38 @@ def test_a_wrong_parameter_is_refused_at_its_line(tmp_path, body, wrong):
     [
         ("presets: {p: {values: {y: 1}}}\n", 7, "there is no parameter y"),
         ("presets: {p: {values: {fleg: on}}}\n", 7, "there is no parameter fleg. Did you mean flag"),
-        ("presets: {p: {values: {x: 99}}}\n", 7, "values.x: 99 is above its high, 9. Give 1 to 9"),
-        ("presets:\n  p:\n    values:\n      x: 0\n", 10, "0 is below its low, 1"),
+        ("presets: {p: {values: {x: 99}}}\n", 7, "values.x: 99 is above its maximum, 9. Give 1 to 9"),
+        ("presets:\n  p:\n    values:\n      x: 0\n", 10, "0 is below its minimum, 1"),
         ("presets: {p: {values: {x: many}}}\n", 7, "`many` uses many, which is not known"),
-        ("presets: {p: {values: {x: n}}}\n", 7, "`n` uses other parameters. Use facts alone"),
+        ("presets: {p: {values: {x: n}}}\n", 7, "`n` uses other parameters. Use only facts"),
         ("presets: {p: {values: {flag: perhaps}}}\n", 7, "'perhaps' is neither on nor off"),
         ("presets: {p: {values: {x: cores / 4}}}\n", 7, "`cores / 4`: 0.5 is not a whole number"),
         ("presets: {p: {title: t}}\n", 7, "the key values is missing"),
         (
             "derived: {d: {value: x * 2}}\npresets: {p: {values: {d: 4}}}\n",
             8,
-            "d cannot be set, it follows as `x",
+            "d cannot be set: it is derived as `x",
         ),
         ("derived: {d: {valeu: x}}\n", 7, "valeu: this key is not known. Did you mean value"),
         ("derived: {d: {value: x, valeu: x}}\n", 7, "valeu: this key is not known. Did you mean value"),
         ("derived: {d: {value: y * 2}}\n", 7, "uses y, which is not known"),
         ("derived:\n  d: {value: e + 1}\n  e: {value: d + 1}\n", 8, "circular: d → e → d"),
         ("derived: {d: {value: 1 / (n - 9)}}\n", 7, "`1 / .n - 9.` fails with n = 9: division by zero"),
-        ("derived: {flag: {value: x}}\n", 7, "the name flag reads flag in expressions, as flag does"),
-        ("derived: {cores: {value: x}}\n", 7, "the name cores is that of a fact"),
-        ("derived: {min: {value: x}}\n", 7, "the name min is that of a fact, function or word"),
+        ("derived: {flag: {value: x}}\n", 7, "the names flag and flag are both written flag in expressions"),
+        ("derived: {cores: {value: x}}\n", 7, "the name cores already means a fact"),
+        ("derived: {min: {value: x}}\n", 7, "the name min already means a fact, function or keyword"),
         ("constraints: [{rule: x <= y}]\n", 7, "uses y, which is not known"),
         (
             "constraints: [{rule: x <= 2, why: So it is.}]\n",
             7,
-            "the default configuration breaks it: .*So it is",
+            "the default configuration breaks this rule: .*So it is",
         ),
         ("constraints: [{rule: x / (n - 9) < 5}]\n", 7, "fails with n = 9, x = 1: division by zero"),
         ("constraints: {rule: x < 99}\n", 7, "is not a list"),
         ("constraint: []\n", 7, "constraint: this key is not known. Did you mean constraints"),
         ("dead: {gone: }\n", 7, "dead.gone: there is no text"),
         ("only: [z]\n", 7, "only.0: there is no parameter z"),
-        ("set: {x: 99}\n", 7, "set.x: the value 99 is above its high, 9"),
+        ("set: {x: 99}\n", 7, "set.x: the value 99 is above its maximum, 9"),
     ],
 )
 def test_a_wrong_entry_beside_the_parameters_is_refused_at_its_line(tmp_path, rest, line, wrong):
@@ -175,7 +175,7 @@ def test_two_names_that_read_the_same_in_expressions_are_refused(tmp_path):
     text = "server: demo\nparameters:\n  a.b: {kind: bool, default: on}\n  a-b: {kind: bool, default: on}\n"
 
     with pytest.raises(
-        UsageError, match=r"^demo\.yaml:4: .*the name a-b reads a_b in expressions, as a\.b does"
+        UsageError, match=r"^demo\.yaml:4: .*the names a-b and a\.b are both written a_b in expressions"
     ):
         load(text, tmp_path)
 
@@ -202,7 +202,8 @@ def test_a_file_without_parameters_is_refused(tmp_path):
 
 def test_a_new_parameter_without_a_server_is_refused(tmp_path):
     with pytest.raises(
-        UsageError, match=r"^demo\.yaml:2: parameters\.a: a is new, and this entry has no `server:`"
+        UsageError,
+        match=r"^demo\.yaml:2: parameters\.a: a is in no earlier entry, and this entry has no `server:`",
     ):
         load("parameters:\n  a: {kind: bool, default: on}\n", tmp_path)
 
@@ -242,7 +243,7 @@ class TestMisuseOfValuesThatAreNoQuantity:
         )
 
         with pytest.raises(
-            UsageError, match=r"^demo\.yaml:7: derived\.d\.value: `x \+ 1` fails: x is inactive there"
+            UsageError, match=r"^demo\.yaml:7: derived\.d\.value: `x \+ 1` fails: x is inactive here"
         ):
             load(text, tmp_path)
 
@@ -279,7 +280,9 @@ def test_nothing_is_quoted_of_a_file_elsewhere_that_is_no_space(tmp_path, conten
     (study / "link.yaml").symlink_to("../shadow.yaml")
 
     for path in (str(tmp_path / "shadow.yaml"), "../shadow.yaml", "./link.yaml"):
-        with pytest.raises(UsageError, match="this is no space, and nothing of it is shown") as refused:
+        with pytest.raises(
+            UsageError, match="this is no search space, and its content is not shown"
+        ) as refused:
             load_space([path], facts=SpaceFacts(names={}), base=study)
         assert "secret" not in f"{refused.value}{refused.value.__cause__}{refused.value.__context__}"
 
@@ -288,5 +291,5 @@ def test_a_space_elsewhere_is_read_and_its_faults_are_told(tmp_path):
     (tmp_path / "ours.yaml").write_text("space: ours\nserver: nginx\nparameters: {x: {kind: integer}}\n")
     (tmp_path / "study").mkdir()
 
-    with pytest.raises(UsageError, match=r"there is no 'integer'\. Did you mean int"):
+    with pytest.raises(UsageError, match=r"'integer' is no known value\. Did you mean int"):
         load_space(["../ours.yaml"], facts=SpaceFacts(names={}), base=tmp_path / "study")

@@ -213,7 +213,7 @@ def test_what_keeps_a_configuration_from_shipping_is_named_the_worst_first():
 
     assert [each.metric for each in failing.doubts(CACHED)] == ["failure_rate", "latency_p99_ms"]
     assert [each.metric for each in crashing.doubts(CACHED)] == ["started"]
-    assert crashing.doubts(CACHED)[0].finding == "fails to start or to bear the load 3 times in 4"
+    assert crashing.doubts(CACHED)[0].finding == "fails to start or to serve the load 3 times in 4"
     assert feasibility([measured(CACHED, 0)], FEW_FAILURES).doubts(CACHED) == ()
 
 

@@ -68,13 +68,13 @@ def test_its_command_asks_for_trust(study):
         ("backend: {command: []}\n", "backend.command: () is no command. Write [program, argument]"),
         (
             "backend: {command: [node, '{port}'], protocol: ws}\n",
-            "there is no 'ws'. Known are http, websocket",
+            "'ws' is no known value. Known are http, websocket",
         ),
         ("backend: {command: node}\n", "is not a list"),
         ("backend: {command: ['', '{port}']}\n", "is no command"),
-        ("backend: {command: [node]}\n", "where it listens is not said. Give the command {port}, or"),
-        ("backend: {command: [node, '{port}'], port: 1}\n", "where it listens is said twice"),
-        ("backend: {command: [node, '{prot}']}\n", "there is no {prot}. Use {port} and {folder}"),
+        ("backend: {command: [node]}\n", "its port is not given. Write {port} in the command, or"),
+        ("backend: {command: [node, '{port}'], port: 1}\n", "its port is given twice"),
+        ("backend: {command: [node, '{prot}']}\n", "{prot} is no known placeholder. Use {port} and {folder}"),
         ("backend: {command: [node], port: 70000}\n", "70000 is out of range"),
         ("backend: {command: [node, '{port}'], ready: health}\n", "'health' is not a path on the server"),
         (
@@ -83,7 +83,7 @@ def test_its_command_asks_for_trust(study):
         ),
         (
             "target: {mode: managed}\nbackend: {command: [node, '{port}']}\n",
-            "an application is started beside private servers only. Leave it out",
+            "tuner starts an application only behind private servers. Leave `backend:` out",
         ),
     ],
 )

@@ -92,7 +92,7 @@ def test_a_file_is_not_written_through_what_was_planted_in_its_place(folder, pre
     plant(path, kind, precious)
 
     with pytest.raises(
-        UsageError, match=r"report\.html: this (is|file has) .*\. Remove it; tuner makes its own"
+        UsageError, match=r"report\.html: this (is|file has) .*\. Remove it; tuner makes a new one"
     ):
         write_file(path, b"page", study_folder=folder)
     assert not precious.with_name("nothing").exists()
@@ -125,11 +125,11 @@ def test_a_folder_below_is_not_entered_through_a_link(folder, tmp_path, precious
     else:
         plant(folder / name, kind, precious)
 
-    with pytest.raises(UsageError, match=f"{name}: this is a link"):
+    with pytest.raises(UsageError, match=f"{name}: this is a symbolic link"):
         write_file(folder / name / "file", b"", study_folder=folder)
-    with pytest.raises(UsageError, match=f"{name}: this is a link"):
+    with pytest.raises(UsageError, match=f"{name}: this is a symbolic link"):
         make_folder(folder / name)
-    with pytest.raises(UsageError, match=f"{name}: this is a link"):
+    with pytest.raises(UsageError, match=f"{name}: this is a symbolic link"):
         list_files(folder / name, study_folder=folder)
     assert list(elsewhere.iterdir()) == []
 
@@ -137,9 +137,9 @@ def test_a_folder_below_is_not_entered_through_a_link(folder, tmp_path, precious
 def test_a_pipe_in_place_of_a_folder_keeps_nobody_waiting(folder):
     os.mkfifo(folder / "exports")
 
-    with pytest.raises(UsageError, match=r"exports: this is no folder. Remove it"):
+    with pytest.raises(UsageError, match=r"exports: this is not a folder. Remove it"):
         write_file(folder / "exports" / "file", b"", study_folder=folder)
-    with pytest.raises(UsageError, match="this is no folder"):
+    with pytest.raises(UsageError, match="this is not a folder"):
         list_files(folder / "exports", study_folder=folder)
 
 
@@ -147,9 +147,9 @@ def test_a_study_folder_that_is_a_link_is_refused(folder, tmp_path):
     link = tmp_path / "link.study"
     link.symlink_to(folder)
 
-    with pytest.raises(UsageError, match=r"link\.study: this is a link"):
+    with pytest.raises(UsageError, match=r"link\.study: this is a symbolic link"):
         require_own(link)
-    with pytest.raises(UsageError, match="this is a link"):
+    with pytest.raises(UsageError, match="this is a symbolic link"):
         write_file(link / "report.html", b"", study_folder=link)
     assert list(folder.iterdir()) == []
 
@@ -231,5 +231,5 @@ def test_a_folder_whose_database_leads_elsewhere_is_refused(folder, precious):
     require_own(folder)
     (folder / "study.db-wal").symlink_to(precious)
 
-    with pytest.raises(UsageError, match=r"study\.db-wal: this is a link"):
+    with pytest.raises(UsageError, match=r"study\.db-wal: this is a symbolic link"):
         require_own(folder)

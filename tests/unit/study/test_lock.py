@@ -107,7 +107,7 @@ def test_looking_whether_a_study_is_held_does_not_hold_it(settings):
 def test_a_folder_that_cannot_be_made_is_said(settings):
     settings.folder.write_text("a file")
 
-    with pytest.raises(UsageError, match="this is no folder"), locked(settings):
+    with pytest.raises(UsageError, match="this is not a folder"), locked(settings):
         pytest.fail("held")
 
 

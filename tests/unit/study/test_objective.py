@@ -58,8 +58,8 @@ def test_a_bound_on_a_known_metric_is_read(text, constraint):
         ("failure_rate", "'failure_rate' is not a constraint"),
         ("failure_rate < 0.001", "is not a constraint. Write METRIC <= NUMBER"),
         ("failure_rate >= 0.001", "is not a constraint"),
-        ("failure_rate < default", "METRIC <= default for no worse than that"),
-        ("failure_rate <= winner", "METRIC <= default for no worse than that"),
+        ("failure_rate < default", "METRIC <= default for no worse than the baseline"),
+        ("failure_rate <= winner", "METRIC <= default for no worse than the baseline"),
         ("failure_rate <= ", "is not a constraint"),
         ("failure_rate <= 20ms", "'ms' is no unit of failure_rate. Write % or nothing after the number"),
         ("latency_p99_ms <= 1 %", "'%' is no unit of latency_p99_ms. Write ms, us, µs, s or nothing"),
@@ -73,10 +73,13 @@ def test_a_bound_on_a_known_metric_is_read(text, constraint):
         ("failure_rate <= 1e999", "is inf. Give a number of at least 0"),
         (
             "failure_rate <= 250 %",
-            "2.5 bounds no failure_rate, which is a share of all requests. Give at",
+            "2.5 is no limit for failure_rate, a share of all requests. Give at",
         ),
         ("failures <= 1", "there is no metric 'failures'. Did you mean failure_rate?"),
-        ("latency_p90_ms <= 1", "Did you mean latency_p99_ms? There are: failure_rate, cpu_us_per_request"),
+        (
+            "latency_p90_ms <= 1",
+            "Did you mean latency_p99_ms? Known metrics: failure_rate, cpu_us_per_request",
+        ),
         ("failure_rate <= default unlike default", "contradicts itself. Give a number"),
         ("failure_rate <= 0.001 unlike winner", "is not a constraint"),
         ("failure_rate <= 0.001unlike default", "is not a constraint"),
@@ -119,7 +122,9 @@ def test_goodput_may_be_weighed_against_one_cost():
     ],
 )
 def test_what_cannot_be_optimized_together_is_refused(texts):
-    with pytest.raises(UsageError, match=r"is not what can be optimized. Write maximize goodput_rps, and"):
+    with pytest.raises(
+        UsageError, match=r"cannot be the objective. Write maximize goodput_rps, alone or with"
+    ):
         parse_objective(texts, WHERE)
 
 

@@ -59,9 +59,9 @@ def test_a_check_names_each_command_and_file_of_it(tmp_path):
     ("entry", "message"),
     [
         (f"template: none.j2, {START}", r"own\.yaml:3: servers\.0\.template: there is no file .*none\.j2"),
-        (f"template: ['.j2'], {START}", "cannot become a file of its own"),
-        (f"template: [web.conf.j2, web.conf.j2], {START}", "cannot become a file of its own"),
-        (f"template: /, {START}", "cannot become a file of its own"),
+        (f"template: ['.j2'], {START}", "has an unusable or repeated file name"),
+        (f"template: [web.conf.j2, web.conf.j2], {START}", "has an unusable or repeated file name"),
+        (f"template: /, {START}", "has an unusable or repeated file name"),
         ("start: serve", r"own\.yaml:3: .*start: 'serve' is not a list"),
         ("start: []", "is no command"),
         ("start: ['  ']", "is no command"),
@@ -78,7 +78,9 @@ def test_a_command_takes_places_and_settings_and_nothing_else(tmp_path):
         "command"
     ]
 
-    with pytest.raises(UsageError, match=r"own\.yaml:3: .*start: there is no \{prot\}\. Did you mean port\?"):
+    with pytest.raises(
+        UsageError, match=r"own\.yaml:3: .*start: \{prot\} is no known placeholder\. Did you mean port\?"
+    ):
         options.refuse_unknown({"web.workers"})
     options.refuse_unknown({"web.workers", "prot"})
 
@@ -93,7 +95,7 @@ def test_a_server_that_is_not_told_where_the_pages_are_serves_its_own(tmp_path):
 
 def test_an_installed_service_has_no_templates_of_a_study(tmp_path):
     with pytest.raises(
-        UsageError, match="templates and commands of the study's own are for private instances"
+        UsageError, match="a study may bring templates and commands only for private instances"
     ):
         read(tmp_path, START, "target: {mode: managed}\n")
 
@@ -104,5 +106,5 @@ def test_a_template_is_no_device(tmp_path):
 
 
 def test_a_server_that_tuner_knows_takes_none():
-    with pytest.raises(UsageError, match=r"servers: nginx does not take the options given \(start\)"):
+    with pytest.raises(UsageError, match=r"servers: nginx does not accept the options given \(start\)"):
         make_private_server("nginx", start=("x",))

@@ -393,7 +393,7 @@ def test_a_file_that_holds_another_study_is_refused(storage, url):
 def test_a_file_that_is_no_database_is_refused(url, tmp_path):
     (tmp_path / "study.db").write_bytes(b"no database " * 500)
 
-    with pytest.raises(UsageError, match=r"study.db: .*not a database.* Move that file away"):
+    with pytest.raises(UsageError, match=r"study.db: .*not a database.* Move the file away"):
         open_storage(url, "study")
 
 
@@ -429,7 +429,7 @@ def test_a_record_that_is_no_json_is_refused(storage, tmp_path):
     with sqlite3.connect(tmp_path / "study.db") as connection:
         connection.execute("UPDATE study_user_attributes SET value_json = '{\"cut'")
 
-    with pytest.raises(UsageError, match="Move that file away"):
+    with pytest.raises(UsageError, match="Move the file away"):
         storage.recall(facts.FINALIST)
 
 
@@ -439,7 +439,7 @@ def test_a_storage_of_another_version_of_optuna_is_refused(storage, url, tmp_pat
         connection.execute("UPDATE version_info SET schema_version = 99")
         connection.execute("UPDATE alembic_version SET version_num = 'v99'")
 
-    with pytest.raises(TargetError, match=r"another version of Optuna.*It is later than the one here"):
+    with pytest.raises(TargetError, match=r"another version of Optuna.*Upgrade Optuna: pip install"):
         open_storage(url, "study")
 
 
@@ -480,7 +480,7 @@ def test_an_operating_system_error_without_a_word_is_named_by_its_class():
 
 @pytest.mark.parametrize("url", ["postgresql://user:secret@web1/tuner", "postgresql:/user:secret", "other"])
 def test_a_storage_that_is_no_file_is_refused_without_its_password(tmp_path, url):
-    with pytest.raises(UsageError, match="a study is kept in a file") as refused:
+    with pytest.raises(UsageError, match="tuner stores a study only in a file") as refused:
         write_study(tmp_path, more=f"storage: {url}\n")
 
     assert ":8: " in str(refused.value)

@@ -65,6 +65,6 @@ def test_a_link_in_its_place_is_refused(tmp_path):
     settings.folder.mkdir(mode=0o700)
     (settings.folder / "log").symlink_to(other)
 
-    with pytest.raises(UsageError, match="this is a link"), locked(settings):
+    with pytest.raises(UsageError, match="this is a symbolic link"), locked(settings):
         pass
     assert not other.exists()

@@ -43,7 +43,7 @@ def test_a_setting_of_its_own_is_named(tmp_path, name):
     choices = "{kind: categorical, choices: ['|sh -c id', b], default: b, why: x, source: y}"
 
     assert own(tmp_path, f"{name}: {choices}") == (
-        f"space: {name} is a setting that tuner's own spaces do not have",
+        f"space: {name} is a setting that tuner's own search spaces do not have",
     )
 
 
@@ -99,7 +99,7 @@ def test_a_derived_setting_that_may_become_a_text_is_named(tmp_path, value):
     found = refine(tmp_path, f"server: nginx\nparameters:\n  {NUMBER}\n  {helper}\nderived:\n  {derived}\n")
 
     assert found == (
-        f"space: worker_rlimit_nofile may become {INJECTED!r}, which tuner's own spaces do not have",
+        f"space: worker_rlimit_nofile may become {INJECTED!r}, which tuner's own search spaces do not have",
     )
 
 
@@ -108,7 +108,9 @@ def test_a_derived_setting_that_hands_on_the_text_of_another_is_named(tmp_path):
     derived = "worker_rlimit_nofile: {value: worker_processes}"
     found = refine(tmp_path, f"server: nginx\nparameters:\n  {number}\nderived:\n  {derived}\n")
 
-    assert found == ("space: worker_rlimit_nofile may become 'auto', which tuner's own spaces do not have",)
+    assert found == (
+        "space: worker_rlimit_nofile may become 'auto', which tuner's own search spaces do not have",
+    )
 
 
 def test_a_derived_word_that_tuner_knows_for_that_setting_needs_no_trust(tmp_path):
@@ -142,7 +144,7 @@ def test_a_setting_of_another_server_is_one_of_its_own(tmp_path, server, paramet
 def test_a_name_that_only_builds_other_settings_may_not_be_written(tmp_path):
     (found,) = own(tmp_path, "MostWorkers: {kind: int, low: 1, high: 9, default: 2}")
 
-    assert found == "space: MostWorkers is a setting that tuner's own spaces do not have"
+    assert found == "space: MostWorkers is a setting that tuner's own search spaces do not have"
 
 
 def test_a_value_that_is_in_force_on_the_host_was_not_chosen_by_the_author():
@@ -183,7 +185,7 @@ def test_a_number_that_would_cost_more_than_tuner_would_ever_ask_for_is_named(tm
 
     (found, *_) = name_large_numbers(space, FACTS)
 
-    assert found.startswith(f"space: {named}, and tuner's own spaces go no higher here than ")
+    assert found.startswith(f"space: {named}, and tuner's own search spaces go no higher here than ")
 
 
 @pytest.mark.parametrize(

@@ -47,7 +47,9 @@ def compare_latency(experiment: Experiment, winner: Config) -> None:
     if load is None:
         generator = make_rate_generator()
         needed = generator.name if generator else "a load generator that keeps a rate"
-        experiment.progress.note(f"no comparison at a fixed rate: that needs {needed} and kept connections")
+        experiment.progress.note(
+            f"response times at a fixed rate are not compared: that needs {needed} and keep-alive"
+        )
         return
     planned = experiment.storage.recall(FIXED_RATE)
     if planned is None:

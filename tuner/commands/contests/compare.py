@@ -71,7 +71,7 @@ def compare(
         )  # fmt: skip
         failed = comparing.measure(pairs or comparing.plan.pairs)
     if failed:
-        raise TargetError(f"compare: a side failed twice in a row. {failed}")
+        raise TargetError(f"compare: one configuration failed twice in a row. {failed}")
     return comparing.read()
 
 
@@ -191,7 +191,9 @@ def name_adjusted(setup: Setup, chosen: Config | str) -> tuple[str, ...]:
     preset = list_presets(setup.space).get(chosen) if isinstance(chosen, str) else None
     if preset is None:
         return ()
-    return tuple(f"{chosen}: {name} is not as written: {why}" for name, why in preset[1].adjusted.items())
+    return tuple(
+        f"{chosen}: {name} differs from the preset: {why}" for name, why in preset[1].adjusted.items()
+    )
 
 
 def list_presets(space: Space) -> Mapping[str, tuple[Space, Preset]]:
@@ -240,7 +242,7 @@ def _find_candidate(settings: Study) -> Config:
     if found is None:
         raise UsageError(
             f"{settings.name}: there is no candidate: the study is not finished, or nothing was rejected. "
-            "`tuner show` says what it found."
+            "`tuner show` says what the study found."
         )
     return dict(found.config)
 

@@ -118,7 +118,7 @@ def hold_contest(
     )  # fmt: skip
     if experiment.is_open:
         progress.note(
-            f"{len(arms)} configurations against each other in {count} blocks of fresh trials, about "
+            f"comparing {len(arms)} configurations in {count} blocks of fresh trials, about "
             f"{say_duration(experiment.left_s())}"
         )
         experiment.measure()

@@ -109,7 +109,8 @@ def plan_curve(
     """Settle what is measured. Raises UsageError for what cannot be."""
     if settings.loads:
         raise UsageError(
-            f"{settings.path}: loads: a curve varies the connections of one load. Give a study that has one."
+            f"{settings.path}: loads: a curve varies the connections of one load. Name a study with a single "
+            "load."
         )
     counts = _settle_connections(setup, connections)
     chosen = _settle_configurations(settings, setup, configurations)
@@ -123,10 +124,14 @@ def plan_curve(
 def _settle_connections(setup: Setup, connections: Sequence[int]) -> tuple[int, ...]:
     counts = tuple(sorted(set(connections)))
     if not counts or len(counts) > MOST_COUNTS:
-        raise UsageError(f"--connections: {len(counts)} numbers. Give 1 to {MOST_COUNTS}, as 100,1000,10000.")
+        raise UsageError(
+            f"--connections: {len(counts)} numbers were given. Give 1 to {MOST_COUNTS}, such as "
+            "100,1000,10000."
+        )
     if counts[0] < 1 or counts[-1] > MOST_CONNECTIONS:
         raise UsageError(
-            f"--connections: {counts[0]:,} to {counts[-1]:,} cannot be sent. Give 1 to {MOST_CONNECTIONS:,}."
+            f"--connections: {counts[0]:,} to {counts[-1]:,} connections are out of range. Give 1 to "
+            f"{MOST_CONNECTIONS:,}."
         )
     setup.room.refuse(counts[-1], "--connections")
     _refuse_fixed_load(setup.load, counts)
@@ -139,8 +144,8 @@ def _refuse_fixed_load(load: Load, counts: Sequence[int]) -> None:
     sent = {(load.generator.command(each), str(load.generator.files(each))) for each in examples}
     if len(sent) < len(counts):
         raise UsageError(
-            f"load: {load.generator.name} sends the same whatever the number of connections. Write "
-            "{connections} into its command, or take another generator."
+            f"load: {load.generator.name} sends the same load for every number of connections. Write "
+            "{connections} into its command, or use another load generator."
         )
 
 
@@ -154,7 +159,9 @@ def _settle_configurations(
                 found[WINNER_ARM] = resolve(settings, setup, WINNER_ARM)
         return found
     if not 1 <= len(configurations) <= MOST_CONFIGURATIONS:
-        raise UsageError(f"curve: {len(configurations)} configurations. Give 1 to {MOST_CONFIGURATIONS}.")
+        raise UsageError(
+            f"curve: {len(configurations)} configurations were given. Name 1 to {MOST_CONFIGURATIONS}."
+        )
     return {name: resolve(settings, setup, each) for name, each in configurations.items()}
 
 
@@ -189,8 +196,8 @@ def measure_curve(
     if experiment.is_open:
         counts, left_s = ", ".join(f"{count:,}" for count in planned.connections), experiment.left_s()
         progress.note(
-            f"{' and '.join(planned.names)} under {counts} connections in blocks of fresh trials, about "
-            f"{int(left_s / experiment.expected_s())} trials in all, {say_duration(left_s)} at the most"
+            f"{' and '.join(planned.names)} at {counts} connections, in blocks of fresh trials: about "
+            f"{int(left_s / experiment.expected_s())} trials, at most {say_duration(left_s)}"
         )
         experiment.measure()
     return experiment

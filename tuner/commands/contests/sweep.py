@@ -104,8 +104,8 @@ def measure_sweep(
     if experiment.is_open:
         left_s = experiment.left_s()
         progress.note(
-            f"{name}: {len(arms)} values in blocks of fresh trials, about "
-            f"{int(left_s / experiment.expected_s())} trials in all, {say_duration(left_s)} at the most"
+            f"{name}: {len(arms)} values, in blocks of fresh trials: about "
+            f"{int(left_s / experiment.expected_s())} trials, at most {say_duration(left_s)}"
         )
         for said in _doubts(setup, name):
             progress.note(said)
@@ -121,7 +121,9 @@ def _doubts(setup: Setup, parameter: str) -> list[str]:
     """Return what makes a sweep less telling than it may seem."""
     space, settings = setup.space, setup.settings
     inert = {**space.inert, **space.inert_but_tuned}.get(parameter)
-    said = [f"{parameter} cannot act under this load: {inert}"] if inert else []
+    said = [f"{parameter} has no effect under this load: {inert}"] if inert else []
     if settings.objective.cost is not None:
-        said.append(f"of two objectives the first is swept; {settings.objective.cost} is shown beside it")
+        said.append(
+            f"the sweep judges goodput; {settings.objective.cost}, the second objective, is only shown"
+        )
     return said

@@ -41,7 +41,7 @@ def plan_sweep(
     known = find_parameter(free, parameter)
     if NOT_ALLOWED in known.pinned:
         raise UsageError(
-            f"{parameter}: it is {known.pinned}. Allow it in {settings.path}, or take another parameter."
+            f"{parameter}: {known.pinned}. Allow it in {settings.path}, or sweep another parameter."
         )
     bases = {base: resolve(settings, setup, base) for base in BASES if base in {at, around}}
     base = bases[at]
@@ -65,7 +65,7 @@ def plan_sweep(
     points = [_place(space, base, parameter, each) for each in chosen]
     if len(points) == 1:
         raise UsageError(
-            f"{parameter}: {free.show(parameter, points[0].value)} is what it is at the {at} anyway. "
+            f"{parameter}: {free.show(parameter, points[0].value)} is already its value at the {at}. "
             "Give another value."
         )
     lacks = {index: "; ".join(free.lacks(point.config)) for index, point in enumerate(points)}

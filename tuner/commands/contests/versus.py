@@ -72,7 +72,7 @@ def versus(
             waiting, ahead = _look_ahead(studies, name, minutes, blocks)
             progress.note(ahead)
             for each in waiting:
-                progress.note(f"{each.name}: it is tuned first")
+                progress.note(f"{each.name} is tuned first")
                 when_tuned(run(each, preset=name, minutes=minutes, progress=progress))
         with ExitStack() as held:
             for each in studies:
@@ -88,7 +88,8 @@ def _refuse_twins(studies: Sequence[Study], *, least: int) -> None:
     """Raise UsageError for too few studies, and for those that are not apart."""
     if len(studies) < least:
         raise UsageError(
-            f"versus: {len(studies)} study is nothing to compare. Name two or more, or race the presets of "
+            f"versus: {len(studies)} study is nothing to compare. Name two or more, or compare the presets "
+            "of "
             "one with --presets."
         )
     for settings in studies:
@@ -104,7 +105,7 @@ def _refuse_twins(studies: Sequence[Study], *, least: int) -> None:
             twin = first.setdefault(name, settings)
             if twin is not settings:
                 raise UsageError(
-                    f"{settings.path}: this is the same {what} as {twin.path} has: {name!r}. Compare studies "
+                    f"{settings.path}: its {what} {name!r} is also that of {twin.path}. Compare studies "
                     "with files and names of their own."
                 )
 
@@ -118,8 +119,9 @@ def prepare_together(
     limited = [name for name, (_, maximized) in prepared.items() if maximized.metric is Metric.PER_CPU]
     if limited:
         notes.append(
-            f"the load generator is the limit of {', '.join(limited)}, so requests per CPU second of the "
-            "servers are compared"
+            f"the load generator is the limit of {', '.join(limited)}, so tuner compares requests per CPU "
+            "second of "
+            "their servers"
         )
     (_, of_first), *_ = prepared.values()
     return setups, replace(of_first, metric=Metric.PER_CPU if limited else Metric.GOODPUT), notes
@@ -136,7 +138,7 @@ def give_same_room(setups: Mapping[str, Setup]) -> tuple[Mapping[str, Setup], li
         for name, setup in setups.items()
     }
     cpus = ", ".join(map(str, rooms[widest].generator_cpus))
-    return moved, [f"all get their load as {widest} did, from CPUs {cpus}"]
+    return moved, [f"all studies get their load from the same CPUs as {widest}: {cpus}"]
 
 
 def _find_room(setup: Setup) -> MovedLoad:
@@ -164,8 +166,8 @@ def refuse_other_terms(setups: Mapping[str, Setup], may_differ: tuple[str, ...] 
         ]
         if differing:
             raise UsageError(
-                f"{first.settings.path}, {second.settings.path}: they cannot be compared: "
-                f"{'; '.join(differing)}. Make them the same."
+                f"{first.settings.path}, {second.settings.path}: these studies cannot be compared: "
+                f"{'; '.join(differing)}. Make these parts the same."
             )
 
 
@@ -204,7 +206,8 @@ def _refuse_unfair(what: str, found: Mapping[str, object]) -> None:
     if len(set(found.values())) > 1:
         said = ", ".join(f"{name} {'none' if value is None else value}" for name, value in found.items())
         raise UsageError(
-            f"versus: the budgets differ, {what}: {said}. Give all files the same. To tune a study again, "
+            f"versus: the {what} of the studies differ ({said}). Give all files the same. To tune a study "
+            "again, "
             "give it a new name."
         )
 
@@ -218,8 +221,8 @@ def _look_ahead(
     contest_s = expect_s(entrants, preset, blocks)
     tuning = ", ".join(f"{each.name} {say_duration(each_s)}" for each in waiting)
     return waiting, (
-        f"to tune: {tuning or 'nothing, all are finished'}; then up to {entrants} configurations against "
-        f"each other, about {say_duration(contest_s)}; in all about "
+        f"to tune: {tuning or 'nothing, all are finished'}; then a comparison of up to "
+        f"{entrants} configurations, about {say_duration(contest_s)}; in all about "
         f"{say_duration(len(waiting) * each_s + contest_s)}"
     )
 
@@ -233,7 +236,9 @@ def _enter_winners(setups: Mapping[str, Setup], notes: Sequence[str]) -> Contest
         entrants.append(Entrant(study=name, name=DEFAULT_ARM, config=setup.space.default()))
         took = f"{say_duration(summary.timing['total_s'])}, {len(summary.trials)} trials"
         if summary.winner is None or summary.gain is None or not summary.gain.is_proven:
-            said.append(f"{name}: nothing was proven better than its default ({took}), which stands for it")
+            said.append(
+                f"{name}: nothing was proven better than its default ({took}), so its default is compared"
+            )
             continue
         said.append(f"{name}: tuned in {took}")
         config = summary.winner.config
@@ -259,7 +264,7 @@ def _enter_presets(setups: Mapping[str, Setup], notes: Sequence[str]) -> Contest
                 said.append(f"{study} {name} is left out: {left_out[f'preset {name}']}")
     if len(entrants) == 1:
         path = setups[entrants[0].study].settings.path
-        raise UsageError(f"{path}: space: it names no presets. Write some under `presets:`.")
+        raise UsageError(f"{path}: space: the search space has no presets. Write some under `presets:`.")
     return ContestPlan(entrants=tuple(entrants), notes=tuple(said), is_stepwise=True)
 
 
@@ -273,6 +278,7 @@ def _enter_preset(study: str, space: Space, preset: Preset) -> Entrant:
     config = space.complete(preset.values)
     # Of a reason its first clause: the rest is how it follows, which `tuner spaces --study` shows.
     fitted = tuple(
-        f"{name} is not as written: {re.split(': | [(]', why)[0]}" for name, why in preset.adjusted.items()
+        f"{name} differs from the preset: {re.split(': | [(]', why)[0]}"
+        for name, why in preset.adjusted.items()
     )
     return Entrant(study=study, name=preset.name, config=config, notes=(*fitted, *say_lacks(space, config)))

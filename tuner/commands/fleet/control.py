@@ -96,7 +96,7 @@ class Lane:
                     raise TargetError(f"{self.host}: {said} Run the same command again to resume.") from error
                 wait_s = min(MOST_AGAIN_S, AGAIN_S * 2 ** (begun - 1))
                 if not team.is_over.is_set():
-                    telling.note(f"{said} It is tried again in {wait_s:.0f} s")
+                    telling.note(f"{said} tuner tries again in {wait_s:.0f} s")
                 team.is_over.wait(wait_s)
 
     def _run(self, telling: Telling) -> None:

@@ -72,9 +72,9 @@ class Engine:
             missing = sorted(set(wanted) - found.keys()) if wanted is not None else []
             if found and not missing:
                 return found if wanted is None else wanted
-            said = f"{self.address}: no worker has come for {', '.join(missing) or 'any host'}"
+            said = f"{self.address}: no worker has connected for {', '.join(missing) or 'any host'}"
             if time.monotonic() > deadline_s:
-                raise TargetError(f"{said}. Begin it: tuner worker STUDY --scheduler {self.address}")
+                raise TargetError(f"{said}. Start it: tuner worker STUDY --scheduler {self.address}")
             if not is_told:
                 note(f"{said} yet; waiting")
                 is_told = True
@@ -88,7 +88,7 @@ class Engine:
         except (KilledWorker, TimeoutError) as error:
             raise Unreachable(f"{host}: its worker does not answer.") from error
         if introduction is None:
-            raise Unreachable(f"{host}: its worker does not say what it is.")
+            raise Unreachable(f"{host}: its worker sent no description of the host.")
         return introduction
 
     def watch(self, host: str) -> Callable[[], None]:
@@ -101,7 +101,7 @@ class Engine:
             if host in self.find_hosts():
                 seen_s = now_s
             elif now_s - seen_s > PATIENCE_S:
-                raise Unreachable(f"{host}: it has no worker.")
+                raise Unreachable(f"{host}: no worker is connected for it any more.")
 
         return check
 
@@ -217,7 +217,7 @@ class RemoteExecutor:
 
     def _read(self, future: Future[Any]) -> Any:  # noqa: ANN401 - whatever was computed
         if future.cancelled():
-            raise Unreachable(f"{self.host}: the scheduler of the workers is gone.")
+            raise Unreachable(f"{self.host}: the connection to the scheduler is lost.")
         try:
             return future.result()
         except KilledWorker as error:

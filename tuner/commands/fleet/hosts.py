@@ -33,7 +33,7 @@ def look_at_all(settings: Study) -> Sequence[Setup]:
     if refused:
         raise TargetError(
             f"{settings.path}: targets: {len(refused)} of {len(refused) + len(setups)} hosts cannot be used, "
-            f"and nothing was begun. {' '.join(refused)} Put that right, or leave the host out of `targets:`."
+            f"and nothing was started. {' '.join(refused)} Correct this, or leave the host out of `targets:`."
         )
     return setups
 
@@ -56,7 +56,7 @@ def refuse_unlike(setups: Sequence[Setup], identities: Sequence[Identity] = ()) 
             can_model = " or write `unlike_hosts: model`," if found.keys() <= HARDWARE else ""
             raise UsageError(
                 f"{first.settings.path}: targets: {other.settings.target.host} is unlike "
-                f"{first.settings.target.host} ({describe_differing(found)}). Take hosts that are alike,"
+                f"{first.settings.target.host} ({describe_differing(found)}). Use hosts of the same kind,"
                 f"{can_model} or tune each in a study of its own."
             )
         session.refuse_other_default(other, first.space)

@@ -36,7 +36,7 @@ class WorkerProcess:
         """Raise what has ended it."""
         if not self.process.is_alive():
             raise self._last_word() or Unreachable(
-                f"{self.host}: its worker was killed ({self.process.exitcode})."
+                f"{self.host}: its worker process ended unexpectedly (exit code {self.process.exitcode})."
             )
 
     def end(self) -> None:

@@ -101,8 +101,8 @@ def _refuse_twins(studies: Mapping[str, Study], *, is_apart: bool) -> None:
     new, old = studies[NEW], studies[BASELINE]
     if is_apart and old.path.resolve() == new.path.resolve():
         raise UsageError(
-            f"--baseline: {old.path} is the study itself. Name another study file, a file of values, or "
-            "default, winner or a preset with --new for the other side."
+            f"--baseline: {old.path} is the study itself. Name another study or a file of values, or choose "
+            "the other side with --new (default, winner or a preset)."
         )
     for each in (old, new) if is_apart else ():
         if each.target.is_managed:

@@ -83,9 +83,9 @@ def _compare(
     if found is not None and found != wanted:
         drift = "another value is active"
         if in_files == wanted:
-            drift = f"the files have it, what runs does not: restart {server}"
+            drift = f"the files have this value, the running server does not: restart {server}"
     elif in_files is not None and in_files != wanted:
-        drift = f"the files say {in_files}: it is lost with the next restart"
+        drift = f"the files say {in_files}: the active value is lost at the next restart"
     return AppliedSetting(name=name, server=server, wanted=wanted, found=found, drift=drift)
 
 
@@ -122,8 +122,8 @@ def _say_fitted(wanted: Scalar, fitted: Scalar | None) -> str:
     if fitted == wanted:
         return ""
     if fitted is None:
-        return "it has no effect any more"
-    return f"it is out of range here; the nearest is {fitted}"
+        return "the setting has no effect any more"
+    return f"the value is out of range here; the nearest is {fitted}"
 
 
 def find_unlasting(target: ManagedTarget, wanted: Wanted) -> tuple[str, ...]:
@@ -135,7 +135,7 @@ def find_unlasting(target: ManagedTarget, wanted: Wanted) -> tuple[str, ...]:
             own = {name: value for name, value in own.items() if name in wanted.settings}
             written |= server.adapter.render(own, NOWHERE, server.installation.facts)
     return tuple(
-        f"{line.strip()} is in no line of {place}: unless another file sets it, it is lost with the next boot"
+        f"{line.strip()} is missing from {place}: unless another file sets it, it is lost at the next boot"
         for place, lines in find_lasting_lines(written).items()
         for line in lines
         if line.strip() not in _read_lines(target, place)

@@ -44,7 +44,9 @@ def measure_until_decided(
     first, second = comparing.sides
     most_s = 2 * looks[-1] * trial_s(comparing.plan)
     judged = " and ".join(map(str, looks))
-    comparing.progress.note(f"at most {looks[-1]} pairs, about {say_duration(most_s)}; judged after {judged}")
+    comparing.progress.note(
+        f"at most {looks[-1]} pairs, about {say_duration(most_s)}; judged after {judged} pairs"
+    )
 
     def find_fault() -> str | None:
         arms = {arm: {ARM: arm} for arm in comparing.sides}
@@ -63,8 +65,8 @@ def measure_until_decided(
         return Measurement(finding=against, comparison=None, fault=f"{second}: {fault}", most_pairs=looks[-1])
     if failed:
         raise TargetError(
-            f"{comparing.stage}: {failed} This configuration failed twice in a row, and the other one is "
-            "compared with it. Correct it first."
+            f"{comparing.stage}: {failed} This configuration, with which the other one is compared, "
+            "failed twice in a row. Correct it first."
         )
     finding, gain = look()
     return Measurement(finding=finding, comparison=comparing.read(gain), fault="", most_pairs=looks[-1])

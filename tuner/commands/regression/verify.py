@@ -170,7 +170,7 @@ def _begin(
     if not before.is_proven:
         more.append(f"the study did not prove this winner: {before.verdict}")
     if reading.changed:
-        more.append(f"{reading.changed}; what is looked for is the winner of the study as it was")
+        more.append(f"{reading.changed}; verify looks for the winner of the study as it was before")
     return Verification(
         study=reading.settings.name, place=place, space=reading.space, settings=settings,
         changed=find_distance(reading.summary.fingerprint, now), failure=failure,
@@ -195,7 +195,7 @@ def _measure(
 ) -> Verification:
     """Measure the gain, unless what would be measured is not the winner."""
     if verification.failure or verification.drifted:
-        told = "the gain was not measured: what is active is not the winner"
+        told = "the gain was not measured: the active configuration is not the winner"
         return replace(verification, remarks=(*verification.remarks, told))
     preset = measure.preset or reading.summary.preset
     with locked(reading.settings):

@@ -46,7 +46,9 @@ def _write(head: str, document: Any) -> bytes:  # noqa: ANN401 - whatever YAML h
 
 def _describe_play(way: str) -> dict[str, Any]:
     return {
-        "name": "Put what tuner found into force" if way == APPLY else "Take back what tuner found",
+        "name": "Apply the settings that tuner found"
+        if way == APPLY
+        else "Undo the settings that tuner found",
         "hosts": "all",
         "become": True,
         # A host on which it fails ends the play before the others are touched.

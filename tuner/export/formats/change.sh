@@ -28,7 +28,7 @@ expect_file() {
   case $(sum_of "$1") in
     "$3") ;;
     "$2") differs=yes ;;
-    *) refuse "$1 is not as it was when this was written" ;;
+    *) refuse "$1 has changed since this was written" ;;
   esac
 }
 
@@ -130,7 +130,7 @@ activate() {
 put_back() {
   trap - EXIT
   set +e
-  printf '%s: failed; putting everything back\n' "$0" >&2
+  printf '%s: failed; restoring everything\n' "$0" >&2
   (cd "$kept/files" 2>/dev/null && find . -type f) | while IFS= read -r name; do
     cp -a "$kept/files/$name" "/$name"
   done
@@ -162,6 +162,6 @@ running=yes
 wish=${1-}
 case $wish in
   '' | --check) ;;
-  *) refuse "$wish is no option; there is --check" ;;
+  *) refuse "$wish is no option; the only option is --check" ;;
 esac
 [ "$(id -u)" -eq 0 ] || refuse 'this needs root'

@@ -32,8 +32,9 @@ def write_cloud_init(summary: Summary, change: HostChange) -> dict[str, bytes]:
     head = describe_change(
         summary,
         change,
-        f"apply: give {NAME} to a new machine as its user data, or merge it into what you have",
-        "undo:  leave it out for new machines; one that has it: cloud-init clean --logs, and boot it with",
+        f"apply: give {NAME} to a new machine as its user data, or merge it into your own",
+        "undo:  leave it out for new machines; on a machine that has it: cloud-init clean --logs, then boot "
+        "with",
         f"  {UNDO}",
         "check: cloud-init schema --config-file FILE",
     )

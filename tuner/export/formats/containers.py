@@ -85,7 +85,7 @@ def describe_node(settings: ContainerSettings) -> list[str]:
     if not settings.of_node:
         return []
     return [
-        "ON THE NODE, as no container can set it (/etc/sysctl.d, or --format tuned):",
+        "ON THE NODE, as no container can set these (/etc/sysctl.d, or --format tuned):",
         *(f"  {name_setting(each)} = {each.after} (was {each.before})" for each in settings.of_node),
     ]
 

@@ -23,7 +23,7 @@ def write_dockerfile(summary: Summary, change: HostChange) -> dict[str, bytes]:
     head = describe_change(
         summary,
         change,
-        f"apply: put these lines at the end of a Dockerfile that has the folder {FOLDER} beside it",
+        f"apply: put these lines at the end of a Dockerfile that has the folder {FOLDER} next to it",
         "undo:  leave these lines out, and build again",
         *([f"start containers with: docker run {' '.join(options)} IMAGE"] if options else []),
         *describe_node(settings),

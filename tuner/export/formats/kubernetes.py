@@ -41,7 +41,11 @@ def write_kubernetes(summary: Summary, change: HostChange) -> dict[str, bytes]:
         change,
         f"apply: {made}kubectl patch deployment NAME --patch-file {FOLDER}/patch.yaml",
         f"undo:  kubectl patch deployment NAME --patch-file {FOLDER}/undo.yaml{unmade}",
-        *(["containers are named as the servers are; write your own names in both patches"] if files else []),
+        *(
+            ["the patches name containers after the servers; replace these names by yours in both"]
+            if files
+            else []
+        ),
         *_describe_safety(settings),
         *describe_node(settings),
     )
@@ -63,7 +67,7 @@ def _describe_safety(settings: ContainerSettings) -> list[str]:
     if settings.unsafe:
         keys = ",".join(each.key for each in settings.unsafe)
         lines += [f"unsafe: {each.key}" for each in settings.unsafe]
-        lines.append(f"for these, nodes need: kubelet --allowed-unsafe-sysctls={keys}")
+        lines.append(f"for unsafe keys, nodes need: kubelet --allowed-unsafe-sysctls={keys}")
     return lines
 
 

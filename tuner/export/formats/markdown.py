@@ -28,8 +28,8 @@ def write_markdown(summary: Summary, change: HostChange) -> dict[str, bytes]:
             "\n".join(markdown_table(("setting", "before", "after"), rows)),
         ]
     if change.notes:
-        parts += ["#### Besides", "\n".join(f"- {escape_markdown(note.strip())}" for note in change.notes)]
-    parts += ["#### Way back", _way_back(change)]
+        parts += ["#### Notes", "\n".join(f"- {escape_markdown(note.strip())}" for note in change.notes)]
+    parts += ["#### Undo", _way_back(change)]
     return {NAME: ("\n\n".join(parts) + "\n").encode(errors="replace")}
 
 
@@ -50,7 +50,7 @@ def _effects(summary: Summary) -> list[str]:
 def _fenced(file: FileChange) -> str:
     """Return the difference of a file, in a fence that is longer than any in it."""
     if file.is_private:
-        return f"- {escape_markdown(str(file.path))}: not shown, as not everybody may read that file"
+        return f"- {escape_markdown(str(file.path))}: not shown, because not every user may read this file"
     before, after = (
         None if content is None else content.decode(errors="replace") for content in (file.before, file.after)
     )
@@ -61,7 +61,7 @@ def _fenced(file: FileChange) -> str:
 
 def _way_back(change: HostChange) -> str:
     lines = [
-        "Revert this commit, then let the configuration be checked and the services be restarted:",
+        "Revert this commit, then check the configuration and restart the services:",
         "",
         "```sh",
     ]

@@ -35,7 +35,7 @@ def write_scripts(summary: Summary, change: HostChange, folder: str) -> dict[str
     head = describe_change(
         summary,
         change,
-        f"apply: sh {APPLY} (whether it is in place: sh {APPLY} --check, which changes nothing)",
+        f"apply: sh {APPLY} (to see whether it is applied: sh {APPLY} --check, which changes nothing)",
         f"undo:  sh {UNDO}",
         "run as root; a second run changes nothing",
     )

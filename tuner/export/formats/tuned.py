@@ -55,4 +55,4 @@ def _describe_restart(change: HostChange) -> list[str]:
     names = " ".join(each.name for each in change.services)
     if not names or not change.settings:
         return []
-    return [f"then restart {names}: a listener keeps the limits of the moment at which it was opened"]
+    return [f"then restart {names}: a listening socket keeps the limits with which it was opened"]

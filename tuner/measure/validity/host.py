@@ -76,7 +76,7 @@ def memory(facts: WindowFacts) -> Verdict | None:
     swapped = facts.rate("swap_ins")
     faults = facts.rate("server_faults_major") - facts.baseline.major_faults_per_s
     signs = (
-        (kills > 0, f"the kernel killed {kills:.0f} processes for want of memory"),
+        (kills > 0, f"the kernel killed {kills:.0f} processes because memory ran out"),
         (full > limits.memory_full_share, f"everything waited for memory in {percent(full, 1)} of the time"),
         (swapped > limits.swap_ins_per_s, f"{swapped:,.0f} pages/s came back from swap"),
         (
@@ -87,10 +87,12 @@ def memory(facts: WindowFacts) -> Verdict | None:
     seen = [sign for is_seen, sign in signs if is_seen]
     if not seen:
         return None
-    said = f"{', '.join(seen)} (it holds {facts.counters.get('server_rss_bytes', 0.0) / MIB:,.0f} MiB)"
+    said = (
+        f"{', '.join(seen)} (the server holds {facts.counters.get('server_rss_bytes', 0.0) / MIB:,.0f} MiB)"
+    )
     if _is_the_servers(facts):
         return blamed(Check.MEMORY, f"{said}; this configuration needs too much memory")
-    return fault(Check.MEMORY, f"{said}; stop the programs that need so much, the window is measured again")
+    return fault(Check.MEMORY, f"{said}; stop programs that use much memory, the window is measured again")
 
 
 def clock(facts: WindowFacts) -> Verdict | None:

@@ -19,7 +19,8 @@ def generator(facts: WindowFacts) -> Verdict | None:
     if result is not None and result.generator_fault is not None:
         return fault(
             Check.GENERATOR,
-            f"the generator itself ran out: {result.generator_fault.rstrip('.')}; lower `connections:`, or "
+            f"the load generator reached a limit of its own: {result.generator_fault.rstrip('.')}; lower "
+            "`connections:`, or "
             "raise its limits (ulimit -n, net.ipv4.ip_local_port_range)",
         )
     if result is not None and facts.requests_total is not None:
@@ -48,7 +49,8 @@ def duration(facts: WindowFacts) -> Verdict | None:
         return None
     return fault(
         Check.DURATION,
-        f"the load lasted {facts.result.duration_s:.2f} s not {facts.asked_s:g} ± {tolerance_s:.2f} s{AGAIN}",
+        f"the load lasted {facts.result.duration_s:.2f} s instead of {facts.asked_s:g} ± {tolerance_s:.2f} "
+        f"s{AGAIN}",
     )
 
 
@@ -73,7 +75,7 @@ def saturated(facts: WindowFacts) -> Verdict | None:
     return warning(
         Check.SATURATED,
         f"the generator used {percent(facts.generator_cpu)} of its CPUs, so goodput is only a lower bound; "
-        "give it more CPUs, or take one that needs less CPU time",
+        "give it more CPUs, or use a generator that needs less CPU time",
     )
 
 
@@ -86,11 +88,11 @@ def body(facts: WindowFacts) -> Verdict | None:
     if wrong <= facts.limits.wrong_body_share * answered:
         return None
     if facts.is_page_replaced:
-        return fault(Check.BODY, f"the page was replaced meanwhile{AGAIN}")
+        return fault(Check.BODY, f"the page changed during the window{AGAIN}")
     return blamed(
         Check.BODY,
         f"{wrong:,} of {answered:,} responses had another body than {facts.expected}; this configuration "
-        "serves something else, or the page changes (`body: any` under `load:`)",
+        "serves something else, or the page changes (then write `body: any` under `load:`)",
     )
 
 
@@ -111,14 +113,16 @@ def errors(facts: WindowFacts) -> Verdict | None:
     if facts.requests_total is not None and result.aborted is not None:
         said += f"; the generator gave up: {result.aborted}"
     if rate > facts.limits.errors_hopeless:
-        return blamed(Check.ERRORS, f"{said}; this configuration does not bear this load at all")
+        return blamed(Check.ERRORS, f"{said}; this configuration cannot serve this load at all")
     if rate > facts.limits.errors_fault:
-        return blamed(Check.ERRORS, f"{said}; this configuration does not bear this load")
-    return warning(Check.ERRORS, f"{said}; look into the server's log")
+        return blamed(Check.ERRORS, f"{said}; this configuration cannot serve this load")
+    return warning(Check.ERRORS, f"{said}; read the server's log")
 
 
 def effective(facts: WindowFacts) -> Verdict | None:
     """Check that what was measured is what was asked for."""
     if not facts.not_effective:
         return None
-    return blamed(Check.EFFECTIVE, f"{', '.join(facts.not_effective)}; what was asked was not measured")
+    return blamed(
+        Check.EFFECTIVE, f"{', '.join(facts.not_effective)}; so the requested configuration was not measured"
+    )

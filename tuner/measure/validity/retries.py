@@ -26,7 +26,7 @@ class Noisy:
     @property
     def advice(self) -> str:
         """Return what happens next, or what to do."""
-        return LEAVE if self.pause_s is None else f"Waiting up to {self.pause_s:.0f} s for that to pass."
+        return LEAVE if self.pause_s is None else f"Waiting up to {self.pause_s:.0f} s for the noise to pass."
 
 
 class RetryBudget:

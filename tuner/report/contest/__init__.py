@@ -65,7 +65,9 @@ class Contest:
         """Return the ratio of one entrant to another, by their labels. Raises UsageError."""
         for label in (over, under):
             if label not in self.labels:
-                raise UsageError(f"{label!r} is no entrant. {suggest(label, self.labels)}")
+                raise UsageError(
+                    f"{label!r} is no configuration of this comparison. {suggest(label, self.labels)}"
+                )
         return self.pairs.estimates.get((self.labels.index(over), self.labels.index(under)))
 
     def of_study(self, study: str) -> tuple[int, ...]:

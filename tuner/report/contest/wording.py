@@ -15,11 +15,11 @@ def name_leader(contest: Contest) -> str:
     """Return who leads in one sentence: nginx tuned leads: 1.52× [1.48, 1.57] of h2o tuned."""
     leaders = contest.leaders
     if not leaders:
-        return "Nobody can be named: no entrant without fault was measured often enough"
+        return "No leader can be named: no configuration without a fault was measured often enough"
     if len(leaders) > MOST_NAMED:
-        return f"Not told apart at the front: {len(leaders)} of {len(contest.arms)} configurations"
+        return f"No single leader: {len(leaders)} of {len(contest.arms)} configurations are not told apart"
     if len(leaders) > 1:
-        return f"Not told apart at the front: {_list([contest.labels[each] for each in leaders])}"
+        return f"No single leader: {_list([contest.labels[each] for each in leaders])} are not told apart"
     (leader,) = leaders
     behind = [
         f"{say_estimate(found)} of {contest.labels[other]}"
@@ -111,8 +111,8 @@ def say_intervals(contest: Contest) -> str:
     planned = contest.pairs.planned
     what = capitalize(say_metric(contest.metric))
     if planned == 1:
-        return f"{what}. The interval holds the ratio with 95 %."
-    return f"{what}. All {planned} intervals hold their ratios at once with 95 % (Bonferroni)."
+        return f"{what}. The interval has 95 % confidence."
+    return f"{what}. All {planned} intervals together have 95 % confidence (Bonferroni)."
 
 
 def list_remarks(contest: Contest) -> list[str]:

@@ -67,7 +67,7 @@ def draw_others(space: Space, found: Explanation) -> Figure | None:
         for each in found.others
         if each.effect is not None
     ]  # fmt: skip
-    return _draw_dots("What other settings would do", rows) if rows else None
+    return _draw_dots("Expected effect of other settings", rows) if rows else None
 
 
 def draw_costs(found: Explanation) -> Figure | None:

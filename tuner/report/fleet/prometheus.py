@@ -9,12 +9,32 @@ from tuner.report.fleet import Fleet, HostRow
 
 METRICS: tuple[tuple[str, str, str, Callable[[HostRow], float | None]], ...] = (
     ("tuner_trials_total", "counter", "Trials that have ended.", lambda row: row.trials),
-    ("tuner_trials_failed_total", "counter", "Trials that configurations failed.", lambda row: row.failed),
-    ("tuner_trials_lost_total", "counter", "Trials that gave nothing.", lambda row: row.lost),
-    ("tuner_trials_per_hour", "gauge", "Trials of the last hour at work.", lambda row: row.per_hour),
-    ("tuner_measuring", "gauge", "Whether the host is measured now.", lambda row: float(bool(row.doing))),
-    ("tuner_trial_age_seconds", "gauge", "Since when the running trial runs.", lambda row: row.since_s),
-    ("tuner_heartbeat_age_seconds", "gauge", "Since when its worker is silent.", lambda row: row.silent_s),
+    (
+        "tuner_trials_failed_total",
+        "counter",
+        "Trials in which the configuration failed.",
+        lambda row: row.failed,
+    ),
+    (
+        "tuner_trials_lost_total",
+        "counter",
+        "Trials that gave no result for other reasons.",
+        lambda row: row.lost,
+    ),
+    (
+        "tuner_trials_per_hour",
+        "gauge",
+        "Trials per hour, over the last hour in which the host measured.",
+        lambda row: row.per_hour,
+    ),
+    ("tuner_measuring", "gauge", "Whether a trial runs on the host now.", lambda row: float(bool(row.doing))),
+    ("tuner_trial_age_seconds", "gauge", "Seconds since the running trial began.", lambda row: row.since_s),
+    (
+        "tuner_heartbeat_age_seconds",
+        "gauge",
+        "Seconds since the host's worker was last heard.",
+        lambda row: row.silent_s,
+    ),
 )
 """Name, type, help and value; a host without the value has no line."""
 RUNNING = "tuner_running"

@@ -117,10 +117,13 @@ class Verification:
         half = say_ratio(half_of(self.before))
         if measured.finding == "holds":
             is_less = gain.high < self.before.low
-            return "It is smaller than the study measured." if is_less else ""
+            return "The gain is smaller than the study measured." if is_less else ""
         if measured.finding == "gone":
             return f"The pairs rule out a gain of {half}, half of what it was."
-        return f"Neither a gain nor that less than half of it ({half}) is left is shown. Give more --pairs."
+        return (
+            f"The pairs prove neither a gain nor that less than half of it ({half}) is left. Use more "
+            "--pairs."
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -172,7 +175,7 @@ class NonInferiority:
         told = {
             "no slower": f"The whole interval lies above {bound}.",
             "slower": f"The whole interval lies below {bound}.",
-            "cannot tell": f"The interval {say_interval(gain.low, gain.high)} holds {bound} after all "
-            f"{gain.pairs} planned pairs. Give more --pairs, or a wider --margin.",
+            "cannot tell": f"The interval {say_interval(gain.low, gain.high)} contains {bound} after all "
+            f"{gain.pairs} planned pairs. Use more --pairs, or a wider --margin.",
         }
         return told[self.finding]

@@ -40,25 +40,25 @@ def _of_machine(before: Fingerprint, now: Fingerprint) -> Iterator[Difference]:
     if before.host != now.host:
         yield Difference(
             what="host", before=before.host, now=now.host,
-            meaning="another machine, or a new name of the same",
+            meaning="another machine, or a new name of the same one",
         )  # fmt: skip
     if before.cpu != now.cpu:
         yield Difference(what="CPU", before=before.cpu, now=now.cpu, meaning=MAY_BE_ANOTHER_MACHINE)
     if before.cores != now.cores:
         yield Difference(
             what="CPUs", before=str(before.cores), now=str(now.cores),
-            meaning="numbers of processes and threads were chosen for as many as there were",
+            meaning="numbers of processes and threads were chosen for the earlier number of CPUs",
         )  # fmt: skip
     if abs(now.memory_mib - before.memory_mib) > MEMORY_TOLERANCE * before.memory_mib:
         yield Difference(
             what="memory", before=f"{before.memory_mib} MiB", now=f"{now.memory_mib} MiB",
-            meaning="buffers, caches and numbers of processes were chosen for what there was",
+            meaning="buffers, caches and numbers of processes were chosen for the earlier memory",
         )  # fmt: skip
     if before.kernel != now.kernel:
         yield Difference(
             what="kernel", before=before.kernel, now=now.kernel,
-            meaning=f"{_say_step(before.kernel, now.kernel)}: scheduler and network may have changed, and "
-            "what a key does",
+            meaning=f"{_say_step(before.kernel, now.kernel)}: scheduler, network and the effect of "
+            "kernel settings may have changed",
         )  # fmt: skip
 
 
@@ -69,7 +69,7 @@ def _of_programs(before: Fingerprint, now: Fingerprint) -> Iterator[Difference]:
         if new and new != old and not now.kernel.startswith(new):
             yield Difference(
                 what=name, before=old, now=new,
-                meaning=f"{_say_step(old, new)}: defaults, and what a setting does, may have changed",
+                meaning=f"{_say_step(old, new)}: defaults, and the effect of settings, may have changed",
             )  # fmt: skip
 
 
@@ -79,7 +79,7 @@ def _of_load(before: Fingerprint, now: Fingerprint) -> Iterator[Difference]:
     if before.generator != now.generator:
         yield Difference(
             what="load generator", before=before.generator, now=now.generator,
-            meaning="requests per second do not compare with those of then, ratios do",
+            meaning="ratios compare with those of the study, requests per second do not",
         )  # fmt: skip
     places = [_say_places(each) for each in (before, now)]
     if places[0] != places[1]:

@@ -108,7 +108,7 @@ def say_ratio_of(found: NonInferiority, gain: Gain) -> str:
     """Write the ratio of both sides with its interval, and how many pairs there might have been."""
     what = "" if gain.metric is Metric.GOODPUT else f" in {say_metric(gain.metric)}"
     return (
-        f"{found.sides[NEW]} is {say_gain(gain)} (of {found.measured.most_pairs} at the most) of "
+        f"{found.sides[NEW]} is {say_gain(gain)} (of at most {found.measured.most_pairs}) of "
         f"{found.sides[BASELINE]}{what}"
     )
 

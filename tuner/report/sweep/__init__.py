@@ -138,10 +138,9 @@ def name_best(sweep: Sweep) -> str:
     value, baseline = sweep.show(sweep.values[best]), sweep.show(sweep.baseline)
     estimate = sweep.estimates[best]
     if best == sweep.plan.control or estimate is None:
-        return f"{sweep.parameter} {value}, what it is at the {sweep.plan.at}, is as good as any"
+        return f"{sweep.parameter} {value}, its value at the {sweep.plan.at}, is as good as any"
     return (
-        f"{sweep.parameter} {value}: {say_estimate(estimate)} of {baseline}, "
-        f"what it is at the {sweep.plan.at}"
+        f"{sweep.parameter} {value}: {say_estimate(estimate)} of {baseline}, its value at the {sweep.plan.at}"
     )
 
 
@@ -151,7 +150,7 @@ def advise(sweep: Sweep) -> str:
     if best is None and (few := _say_too_few(sweep)):
         return f"Keep {name} at {baseline}{few}. Run the sweep again with more minutes to resume it."
     if best is None:
-        return f"Keep {name} at {baseline}: no value gave a measurement that may be used."
+        return f"Keep {name} at {baseline}: no value gave a usable measurement."
     value, estimate = sweep.show(sweep.values[best]), sweep.estimates[best]
     if best == sweep.plan.control or estimate is None:
         return f"Keep {name} at {baseline}: no other value is shown to be better."
@@ -160,7 +159,7 @@ def advise(sweep: Sweep) -> str:
         return f"Set {name} to {value}: {say_estimate(estimate)} the {what} of {baseline}."
     return (
         f"Keep {name} at {baseline}: {value} looks best with {say_estimate(estimate)}, which is not proven "
-        "to be more."
+        "to be better."
     )
 
 
@@ -176,7 +175,7 @@ def say_tolerance(sweep: Sweep) -> str:
         return ""
     shown = [sweep.show(value) for value in sweep.tolerated]
     if len(shown) == 1:
-        return f"No other value is known to be within {say_percent(NEAR)} of it."
+        return f"No other value is known to be within {say_percent(NEAR)} of the best."
     is_range = sweep.sweeping.best not in sweep.plan.special
     said = f"{shown[0]} to {shown[-1]}" if is_range else ", ".join(shown)
     return f"{said}: within {say_percent(NEAR)} of the best."

@@ -70,7 +70,7 @@ def sweep_screen(sweep: Sweep) -> Group:
     parts += [Text(make_printable(line), style="yellow") for line in list_faults(sweep)]
     followers = list_followers(sweep)
     if followers:
-        parts.append(Text(f"Follows: {make_printable(', '.join(followers))}", style="dim"))
+        parts.append(Text(f"Derived settings: {make_printable(', '.join(followers))}", style="dim"))
     return Group(*parts, Text(""), Text(make_printable(advise(sweep)), style="bold"))
 
 

@@ -45,7 +45,10 @@ class Keeper:
         last = self.host.run_all(requests.installation())[-1]
         if last.returncode != 0:
             said = last.stderr.decode(errors="replace").strip()
-            told = f"the restore agent cannot be installed ({said}). Allow what `tuner check` lists."
+            told = (
+                f"the restore agent cannot be installed ({said}). Allow the commands that `tuner check` "
+                "lists."
+            )
             raise TargetError(f"{self.host.name}: {told}")
         return self.send(request)
 
@@ -76,9 +79,10 @@ class Keeper:
             return NOTHING
         if not takes_back and self.has_lost_apply(record):
             raise TargetError(
-                f"{self.host.name}: it has lost what it knew of the apply of {record.say('study')} (since "
-                f"{record.say('since')}), which somebody may have confirmed. Keep it with: tuner confirm. "
-                "Roll it back with: tuner apply STUDY --undo"
+                f"{self.host.name}: it has lost its record of the apply of {record.say('study')} (since "
+                f"{record.say('since')}), which somebody may have confirmed. Keep the winner with: tuner "
+                "confirm. "
+                "Roll back with: tuner apply STUDY --undo"
             )
         reply = read_reply(self.host.name, self.send_whole(requests.adoption(record)))
         return next((word for word in (ADOPTED, PRESENT) if word in reply), NOTHING)

@@ -6,7 +6,7 @@ ready() { # SESSION TICK_S TICKS RETRY_S: what was applied is active, and may be
     require_number "$3"
     printf '%s %s %s\n' "$2" "$3" "$4" > "$state/ticking.new" && sync "$state/ticking.new" &&
         mv -f "$state/ticking.new" "$state/ticking" && true > "$state/ready" && sync "$state/ready" "$state" ||
-        fail "$FAILED" "$state: cannot be written. Make room."
+        fail "$FAILED" "$state: cannot be written. Free some space."
 }
 
 confirm() {
@@ -16,13 +16,13 @@ confirm() {
         fail "$ENDED" "Nothing waits to be confirmed${why:+ (${why#* })}. Run: tuner apply"
     fi
     [ -e "$state/ready" ] || [ -e "$state/confirmed" ] ||
-        fail "$ENDED" 'The apply has not come to its end, so it is not confirmed. Wait for it, or run: tuner restore'
+        fail "$ENDED" 'The apply has not finished, so it is not confirmed. Wait for it, or run: tuner restore'
     for entry in "$journal"/[0-9]*; do
         [ -e "$entry" ] && read_entry "$entry" && is_changed_since "$entry" || continue
         warn "$real was changed after it was applied. It stays as it is, and an undo will refuse to overwrite it."
     done
     true > "$state/confirmed" && sync "$state/confirmed" "$state" ||
-        fail "$FAILED" "$state: cannot be written, so it is not confirmed. Make room, and confirm again."
+        fail "$FAILED" "$state: cannot be written, so it is not confirmed. Free some space, and confirm again."
     finish_confirm
     log 'confirmed'
 }
@@ -36,7 +36,7 @@ finish_confirm() { # any time again, wherever it was killed
         mkdir -p "$home/applied/new" && cp -r "$state/owner" "$state/ended" "$state/services" "$home/applied/new" &&
             { [ ! -e "$state/urls" ] || cp "$state/urls" "$home/applied/new"; } &&
             sync_all "$home/applied/new"/* "$home/applied/new/services"/* "$home/applied/new" ||
-            fail "$FAILED" "$home: has no room. What was applied is confirmed. Make room, and confirm again."
+            fail "$FAILED" "$home: the disk is full. The apply is confirmed. Free some space, and confirm again."
         mv -T "$journal" "$home/applied/new/journal" && sync "$home/applied/new" "$state"
     fi
     settle_applied
@@ -117,7 +117,7 @@ undo() { # WHICH [accept]: what `applied` has named; the watchdog goes on with i
     (state=$home/run; [ ! -e "$state/owner" ]) || refuse_others
     find_applied
     [ -n "$which" ] || { echo nothing; return 0; }
-    [ "$which" = "$1" ] || fail "$BUSY" 'Something else was applied meanwhile. Look at it, then try again.'
+    [ "$which" = "$1" ] || fail "$BUSY" 'Another winner was applied in the meantime. Check it, then try again.'
     [ "$accepts" = accept ] || refuse_changed_since
     if [ "$which" != open ]; then
         place=$state
@@ -145,7 +145,7 @@ reopen_applied() { # PLACE: it becomes a session that has ended and is not back 
     cp -r "$1/services" "$state/services" && true > "$state/urls" &&
         printf '%s asked to undo it\n' "$armed" > "$state/ended" &&
         cat /proc/sys/kernel/random/boot_id > "$state/boot_id" && echo 00000000 > "$state/beat" &&
-        printf '5 24 30\n' > "$state/ticking" || fail "$FAILED" "$state: has no room. Nothing was changed. Make room."
+        printf '5 24 30\n' > "$state/ticking" || fail "$FAILED" "$state: the disk is full. Nothing was changed. Free some space."
     for file in "$state/services"/*; do
         [ -e "$file" ] || continue
         # As it runs now: since it was applied, somebody may have stopped it.
@@ -156,6 +156,6 @@ reopen_applied() { # PLACE: it becomes a session that has ended and is not back 
     sync "$state/services"/* "$state/services" "$state/urls" "$state/ended" "$state/ticking" "$state" 2> /dev/null
     cp "$1/owner" "$state/owner" 2> /dev/null || echo 'study unknown' > "$state/owner"
     sync "$state/owner" "$state" && guard_reboot && start_watchdog && mv -T "$1/journal" "$journal" &&
-        sync "$state" "$1" || fail "$FAILED" "$state: cannot be prepared. Nothing was changed. Look into $home/log."
+        sync "$state" "$1" || fail "$FAILED" "$state: cannot be prepared. Nothing was changed. Read $home/log."
     rm -rf "$1"
 }

@@ -14,7 +14,7 @@ arm() { # PROGRAM_SUM
     wait_for_watchdog_end
     if ! write_plan; then
         finish
-        fail "$FAILED" "$state: cannot be written ($(df -h "$state" | tail -n 1)). Make room."
+        fail "$FAILED" "$state: cannot be written ($(df -h "$state" | tail -n 1)). Free some space."
     fi
     guard_reboot
     printf '%s\n' "$session" > "$state/session" && sync "$state/session" "$state"
@@ -36,10 +36,10 @@ refuse_others() {
         elif watchdog_lives && [ -e "$state/session" ] && [ -e "$state/ready" ]; then
             fail "$BUSY" "An apply waits for \`tuner confirm\`: $(describe_owner). Confirm or restore it."
         elif watchdog_lives && [ -e "$state/session" ]; then
-            fail "$BUSY" "Another tuner is at work: $(describe_owner). Wait for its end, or end it."
+            fail "$BUSY" "Another tuner is at work: $(describe_owner). Wait until it ends, or end it."
         else
             owner=$(describe_owner)
-            fail "$BUSY" "Originals of a dead tuner are not back: $owner. Run \`tuner restore\` here."
+            fail "$BUSY" "A tuner was killed before it restored its backups: $owner. Run \`tuner restore\` here."
         fi
     done
     state=$home/$purpose
@@ -106,12 +106,12 @@ write_plan_line() { # OWNER, after reading a line → file: of the service that 
 
 write_url() {
     if ! command -v curl > /dev/null; then
-        printf 'warning\tthere is no curl: after a restore nobody asks whether the server answers.\n'
+        printf 'warning\tcurl is not installed, so a restore cannot check whether the server answers.\n'
         return 0
     fi
     answer=$(ask "$1")
     if [ "${answer%% *}" = 000 ]; then
-        printf 'warning\t%s does not answer, so it cannot be asked after a restore.\n' "$1"
+        printf 'warning\t%s does not answer now, so a restore cannot check it.\n' "$1"
     elif [ "$(ask "$1")" = "$answer" ]; then
         printf '%s %s\n' "$answer" "$1" >> "$state/urls"
     else # its length differs from answer to answer
@@ -150,7 +150,7 @@ wait_until_settled() { # NAME: what is just starting would be taken for stopped,
         case $unit_state in activating | deactivating) sleep 0.5 9>&- ;; *) return ;; esac
     done
     finish
-    fail "$REFUSED" "$1: is still $unit_state after 20 s. Wait until it has started, or see why it does not."
+    fail "$REFUSED" "$1: is still $unit_state after 20 s. Wait until it has started, or find out why it does not."
 }
 
 tell_plan() { # the controller keeps it as well
@@ -237,7 +237,7 @@ adopt_originals() {
                 path=${value#* * * }
                 adopt_entry file "${value%" $path"}" "$path"
                 ;;
-        esac || fail "$FAILED" "$value: its original cannot be kept. Look into $journal."
+        esac || fail "$FAILED" "$value: its backup cannot be stored. Look into $journal."
         written=''
     done 5< "$request.head"
 }

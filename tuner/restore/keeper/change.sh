@@ -33,13 +33,13 @@ change() { # SESSION HEAD_BYTES SIZE: the request says what to do, line by line,
 set_value() { # PATH VALUE
     resolve "$1"
     is_setting "$real" || fail "$REFUSED" "$real: is not a setting of the kernel."
-    [ -w "$real" ] || fail "$REFUSED" "$real: may not be written here. Leave it out."
+    [ -w "$real" ] || fail "$REFUSED" "$real: may not be written here. Leave this setting out."
     keep_original "$real" 2> "$request.said" || refuse_unkept
     if companion_of "$real"; then keep_original "$companion" 2> "$request.said" || refuse_unkept; fi
     if ! { printf '%s\n' "$2" > "$real"; } 2> /dev/null; then
         refused=$real
         note_values
-        fail "$REJECTED" "$refused: the kernel refused '$2'. Correct its range."
+        fail "$REJECTED" "$refused: the kernel refused '$2'. Correct the range of this setting."
     fi
     log "set $real to $2"
 }
@@ -48,12 +48,12 @@ put_content() { # PATH EXPECTED SOURCE: EXPECTED is the sum of the original that
     resolve "$1"
     is_setting "$real" && fail "$REFUSED" "$real: takes a value of one line."
     keep_original "$real" 2> "$request.said" || refuse_unkept
-    find_entry "$real" "$journal" || fail "$FAILED" "$real: its original is not there. Look into $journal."
+    find_entry "$real" "$journal" || fail "$FAILED" "$real: its backup is missing. Look into $journal."
     if [ "${sum%% *}" != "$2" ]; then
         printf 'foreign\t%s\n' "$asked"
         fail "$REFUSED" "$(printf '%s: %s. %s' "$real" \
             "somebody else changed it: it has the SHA-256 ${sum%% *}, where tuner had read $2" \
-            'It was not overwritten. Begin again.')"
+            'It was not overwritten. Run the command again.')"
     fi
     # Before it is there: after a power cut in between, what is there must be known as tuner's.
     { sha256sum < "$3" >> "$entry/after" && sync "$entry/after" "$entry"; } 2> "$request.said" || refuse_unkept
@@ -63,7 +63,7 @@ put_content() { # PATH EXPECTED SOURCE: EXPECTED is the sum of the original that
     case $? in
         0) log "put $real" ;;
         "$FOREIGN") refuse_foreign ;;
-        *) fail "$REFUSED" "$real: cannot be written: $(printable "$said"). Look there." ;;
+        *) fail "$REFUSED" "$real: cannot be written: $(printable "$said"). Check this path." ;;
     esac
 }
 
@@ -75,7 +75,7 @@ put_back() { # PATH
     said=$(bring_back "$entry" 2>&1)
     if ! is_back; then
         case $kind in file | absent) is_ours || refuse_foreign ;; esac
-        fail "$INCOMPLETE" "$real: cannot be put back: $(printable "$said"). Look there."
+        fail "$INCOMPLETE" "$real: cannot be restored: $(printable "$said"). Check this path."
     fi
     log "put back $real"
 }
@@ -83,12 +83,12 @@ put_back() { # PATH
 refuse_foreign() { # after read_entry: nothing is overwritten, and both versions are kept
     kept_in=''
     if [ -s "$entry/foreign" ]; then
-        kept_in=" What was there meanwhile is in $entry/foreign."
+        kept_in=" The version of somebody else is in $entry/foreign."
     elif [ -f "$real" ] && (open_file "$real" && copy /proc/self/fd/3 "$entry/foreign") 2> /dev/null &&
         sync "$entry/foreign" "$entry"; then
-        kept_in=" What is there now is also in $entry/foreign."
+        kept_in=" The present version is also in $entry/foreign."
     fi
-    [ "$kind" != file ] || kept_in="$kept_in The original of before is in $entry/content."
+    [ "$kind" != file ] || kept_in="$kept_in The backup is in $entry/content."
     printf 'foreign\t%s\n' "$asked"
     fail "$REFUSED" "$(printf '%s: %s.%s %s' "$real" \
         'somebody else changed it while tuner was at work, so it was not overwritten' "$kept_in" \
@@ -97,7 +97,7 @@ refuse_foreign() { # after read_entry: nothing is overwritten, and both versions
 
 refuse_unkept() {
     said=$(last_words "$request.said")
-    fail "$REFUSED" "$real: its original cannot be kept ($said), so it was not changed. Look there."
+    fail "$REFUSED" "$real: its backup cannot be stored ($said), so it was not changed. Check this path."
 }
 
 show_values() { # of all settings that were ever changed; one grep, for the kernel gives a value in one read only

@@ -14,7 +14,7 @@ status() {
 words() { # PATH: whoever may write beside a log may put a link or a pipe in its place
     check_path "$1"
     directory=$(readlink -f -- "${1%/*}/") && cd -P -- "$directory" ||
-        fail "$REFUSED" "$1: its directory is not there. Look there."
+        fail "$REFUSED" "$1: its directory is not there. Check this path."
     [ -f "./${1##*/}" ] && [ ! -L "./${1##*/}" ] ||
         fail "$REFUSED" "$1: is not a file of its own (a link, a pipe or a device?), so it is not read."
     # What was opened counts, not what was looked at; opening a pipe would wait, so that has its time.

@@ -76,7 +76,7 @@ list_kept() { # → kept: all paths, one a line
     kept=$newline last_number=10000
     for entry in "$journal"/[0-9]*; do
         [ -e "$entry" ] || continue
-        read_entry "$entry" || fail "$FAILED" "$entry: cannot be read. Look there."
+        read_entry "$entry" || fail "$FAILED" "$entry: cannot be read. Check this path."
         kept=$kept$real$newline
         last_number=${entry##*/}
     done

@@ -70,7 +70,9 @@ def read_reply(host_name: str, completed: Completed, *, also: int | None = None)
                 "versions. Then roll back the rest with: tuner apply STUDY --undo --accept"
             )
         case code if code in NOT_INSTALLED:
-            raise TargetError(f"{host_name}: the restore agent is not at {PROGRAM} ({said}). Begin again.")
+            raise TargetError(
+                f"{host_name}: the restore agent is missing at {PROGRAM} ({said}). Run the command again."
+            )
         case code:
             told = said or f"the restore agent ended with status {code}. Look into {DIRECTORY}/log."
             raise TargetError(f"{host_name}: {told}")
@@ -92,7 +94,8 @@ def read_activation(host_name: str, completed: Completed, commands: Mapping[str,
     if status is None or verb not in commands:
         shown = completed.stdout[:SHOWN_BYTES]
         raise TargetError(
-            f"{host_name}: the restore agent tells {shown!r}, which is no end of a command. Begin again."
+            f"{host_name}: the reply {shown!r} of the restore agent has no exit status. Run the command "
+            "again."
         )
     return Completed(
         argv=tuple(commands[verb]),

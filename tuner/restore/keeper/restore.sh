@@ -25,7 +25,7 @@ require_quiet() { # CONTROLLER: nobody's running study is taken away from it
         tick=$((tick + 1))
         look_at_heart
         [ "$heard" = "$seen" ] || [ ! -e "$state/session" ] ||
-            fail "$BUSY" "A tuner is at work: $(describe_owner). End it there: it puts everything back."
+            fail "$BUSY" "A tuner is at work: $(describe_owner). End it there: it restores everything."
     done
 }
 
@@ -208,12 +208,12 @@ accept() { # CONTROLLER
 
 give_up() { # move what is not back to where nobody looks for work, and say where
     kept=$home/kept/$(date -u +%Y%m%dT%H%M%SZ)-$purpose-$$
-    mkdir -p "$kept" || fail "$FAILED" "$kept: cannot be made, so nothing was given up. Look there."
+    mkdir -p "$kept" || fail "$FAILED" "$kept: cannot be made, so nothing was given up. Check this path."
     for entry in "$journal"/[0-9]*; do
         [ -e "$entry" ] || continue
         real=$entry kind=unknown
         read_entry "$entry" && is_back && continue
-        mv -T "$entry" "$kept/${entry##*/}" || fail "$FAILED" "$entry: cannot be moved to $kept. Look there."
+        mv -T "$entry" "$kept/${entry##*/}" || fail "$FAILED" "$entry: cannot be moved to $kept. Check this path."
         log "given up: $real; what is known of it is in $kept/${entry##*/}"
         printf 'kept\t%s\t%s\n' "$real" "$kept/${entry##*/}"
     done

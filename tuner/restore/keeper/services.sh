@@ -18,8 +18,8 @@ activate() { # SESSION check|restart|reload NAME, SESSION units: under the lock,
         restart)
             # Somebody decided that it must not start; stopping it then would be the end of it.
             [ "$systemd" = no ] || is_loaded "$3" ||
-                fail "$REFUSED" "$3: its unit is $loaded, so it was left running. Look there, then begin again."
-            can_read_files || fail "$REFUSED" "$3: was left running: $(printable "$unreadable"). Look there."
+                fail "$REFUSED" "$3: its unit is $loaded, so it was left running. Check the unit, then run the command again."
+            can_read_files || fail "$REFUSED" "$3: was left running: $(printable "$unreadable"). Check these files."
             if [ -n "$restart" ]; then
                 start_sockets > /dev/null 2>&1
                 serve restart "$restart" "$RESTART_TIMEOUT_S"
@@ -196,7 +196,7 @@ may_be_stopped() { # after read_service: what serves is not stopped unless it wi
     elif [ -n "$pid_file" ] && is_read_only "${pid_file%/*}"; then
         reason="${pid_file%/*} is a read-only file system"
     elif ! can_read_files; then
-        reason="what it needs cannot be read: $unreadable"
+        reason="its files cannot be read: $unreadable"
     elif [ "$systemd" = yes ] && ! is_loaded "$service"; then
         reason="its unit is $loaded"
     elif [ -n "$check" ] && ! run_line "$check"; then
@@ -204,7 +204,7 @@ may_be_stopped() { # after read_service: what serves is not stopped unless it wi
     fi
     [ -n "$reason" ] || return 0
     unfinished=yes
-    complain "$service" "it was left running with what it has: $reason"
+    complain "$service" "it was left running with its present configuration: $reason"
     return 1
 }
 
@@ -291,11 +291,11 @@ restore_answers() {
         case $status in
             "$expected")
                 [ "$length" = - ] || [ "$length" = "${answer#* }" ] ||
-                    warn "$url answers with ${answer#* } bytes, and with $length before. Look whether it is right."
+                    warn "$url answers with ${answer#* } bytes, but with $length before. Check whether it is right."
                 ;;
             000) complain "$url" 'it does not answer' ;;
             # A page changes for many reasons, and what tuner has changed is back.
-            *) warn "$url answers $status, and $expected before." ;;
+            *) warn "$url answers $status, but $expected before." ;;
         esac
     done < "$state/urls"
 }

@@ -128,7 +128,7 @@ describe_owner() {
 take_lock() { # SECONDS; held until this process ends; 9 is closed for whatever outlives it
     # Opened for reading: that works on a file system that has become read-only, too.
     { true >> "$home/lock"; } 2> /dev/null
-    [ -f "$home/lock" ] || fail "$FAILED" "$home: cannot be written. Look there."
+    [ -f "$home/lock" ] || fail "$FAILED" "$home: cannot be written. Check this path."
     exec 9< "$home/lock" || exit "$FAILED"
     flock -w "$1" 9 || fail "$BUSY" "Another step is still at work after $1 s. Try again."
 }
@@ -148,7 +148,7 @@ require_session() {
         "$1 "*) why=${why#* } ;;
         *) why='it is not known here' ;;
     esac
-    fail "$ENDED" "This session has ended ($why); nothing was changed. Look into $home/log, then begin again."
+    fail "$ENDED" "This session has ended ($why); nothing was changed. Read $home/log, then run the command again."
 }
 
 require_program() { # SUM
@@ -175,7 +175,7 @@ receive() { # HEAD_BYTES SIZE: of a request on stdin → request, with its head,
     request=$state/incoming.$$ offset=$1
     trap 'rm -f "$request" "$request".*' EXIT
     { cat > "$request" && head -c "$1" "$request" > "$request.head"; } ||
-        fail "$FAILED" "$state: has no room for the request, so nothing was changed. Make room."
+        fail "$FAILED" "$state: has no space for the request, so nothing was changed. Free some space."
     [ "$(wc -c < "$request")" -eq "$2" ] || fail "$REFUSED" 'The request was cut off, so nothing was changed.'
 }
 

@@ -30,7 +30,7 @@ def find_faults(
             found[arm] = failure
         elif known.is_ruled_out(config):
             worst = min(known.assess(config), key=lambda each: each.probability)
-            found[arm] = f"{worst.finding}; the bound is {worst.constraint}"
+            found[arm] = f"{worst.finding}; the limit is {worst.constraint}"
     return found
 
 

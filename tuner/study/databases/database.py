@@ -45,7 +45,7 @@ def _remedy(cause: BaseException) -> str:
     if "full" in said or "no space" in said:
         return "Free some space on that disk, then run the same command again to resume."
     if _is_foreign(cause):
-        return "Move that file away if it is not this study's."
+        return "Move the file away if it does not belong to this study."
     return "Check the path and its permissions."
 
 
@@ -90,13 +90,14 @@ def connect_database(
     if have != want:
         is_later = have not in storage.get_all_versions()
         remedy = (
-            "It is later than the one here: pip install --upgrade optuna."
+            "Upgrade Optuna: pip install --upgrade optuna."
             if is_later
-            else "Keep a copy of the file, and bring it up to date: optuna storage upgrade --storage "
+            else "Keep a copy of the file, then upgrade its tables: optuna storage upgrade --storage "
             f"sqlite:///{where}"
         )
         raise TargetError(
-            f"{where}: the tables of this storage are of another version of Optuna ({have}, not {want}). "
+            f"{where}: the tables of this storage are of another version of Optuna ({have}; the installed "
+            f"one needs {want}). "
             f"{remedy}"
         )
     return storage

@@ -10,8 +10,8 @@ from pydantic import ValidationError
 
 from tuner.errors import UsageError
 
-UNLIKE = "this is not what a tuner writes"
-MOVE_AWAY = "Move it away if it is not this study's."
+UNLIKE = "tuner does not write such content"
+MOVE_AWAY = "Move the file away if it does not belong to this study."
 SHOWN = 80
 """Characters that are quoted of what was stored."""
 FOREIGN = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError)
@@ -70,7 +70,7 @@ def refuse_strange_file(path: Path) -> None:
         )
         if found := database.execute(computed).fetchone():
             raise ForeignStorage(
-                f"{path}: {UNLIKE} (columns that are computed, in {found[0]!r:.{SHOWN}}). {MOVE_AWAY}"
+                f"{path}: {UNLIKE} (computed columns in the table {found[0]!r:.{SHOWN}}). {MOVE_AWAY}"
             )
         (said,) = database.execute("PRAGMA quick_check(1)").fetchone()
         if said != "ok":

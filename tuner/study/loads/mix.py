@@ -43,12 +43,15 @@ def weigh(kinds: Sequence[RequestKind]) -> tuple[RequestKind, ...]:
     """Return the kinds of requests that are sent: those of weight 0 are not. Raises Refused."""
     total = sum(each.weight for each in kinds)
     if kinds and total <= 0:
-        raise Refused("the weights sum to zero, so that nothing is sent", "Give one a weight above 0")
+        raise Refused(
+            "all requests have weight 0, so that none is sent", "Give at least one a weight above 0"
+        )
     for index, each in enumerate(kinds):
         if 0 < each.weight < LEAST_SHARE * total:
             raise Refused(
-                f"weight {each.weight:g} of {total:g} is less than {LEAST_SHARE:.1%} of the mix",
-                "Give it more, or leave it out",
+                f"its weight {each.weight:g} is less than {LEAST_SHARE:.1%} of the sum of weights "
+                f"({total:g})",
+                "Raise the weight, or leave this request out",
                 at=(index,),
             )
     return tuple(each for each in kinds if each.weight > 0)
@@ -114,13 +117,15 @@ def read_headers(given: object) -> Mapping[str, str]:
         if name.lower() in SET_BY_TUNER:
             raise Refused(f"{name} is set by the load generator", "Leave it out", at=(name,))
         if not isinstance(value, str) or not value.isascii() or not value.isprintable():
-            wrong = "the value of a header is one line of ASCII text"
-            raise Refused(wrong, "Write it in quotes", at=(name,))
+            wrong = "the value of this header is not one line of ASCII text"
+            raise Refused(wrong, "Write one line of ASCII text, in quotes", at=(name,))
         if len(value) > MOST_HEADER_LETTERS:
-            wrong = f"{len(value)} letters are too many for a header"
+            wrong = f"{len(value)} characters are too many for a header"
             raise Refused(wrong, f"Use {MOST_HEADER_LETTERS} or fewer", at=(name,))
     if len({name.lower() for name in given}) < len(given):
-        raise Refused(f"{', '.join(given)}: a header comes twice", "Write each once")
+        raise Refused(
+            f"{', '.join(given)}: one header is given twice", "Write each once; case does not count"
+        )
     return {str(name): str(value) for name, value in given.items()}
 
 
@@ -132,7 +137,7 @@ def read_load_headers(given: object) -> Mapping[str, str]:
             wrong = f"{name} has a key of its own"
             raise Refused(wrong, "Write `load.accept_encoding: gzip`", at=(name,))
         if not value.strip():
-            raise Refused("a header without a value", "Write one, or leave it out", at=(name,))
+            raise Refused("this header has no value", "Write one, or leave the header out", at=(name,))
     return headers
 
 

@@ -135,7 +135,7 @@ def test_a_command_that_cannot_be_directed_is_refused(command: list[str], messag
         ({"regex": "(?P<correct>"}, "is no regular expression"),
         ({"regex": r"(\d+)"}, "has no named group"),
         ({"regex": [r"(?P<correct>\d+)", r"(?P<correct>\d+)"]}, "'correct' is given twice"),
-        ({"json": {"correct": "/n"}, "scale": {"correct": 2}}, "no measured time of this name"),
+        ({"json": {"correct": "/n"}, "scale": {"correct": 2}}, "no measured quantity has this name"),
         ({"json": {"correct": "/n", "duration_s": "/d"}, "scale": {"duration_s": "-1"}}, "is no factor"),
         ({"json": {"correct": "/n", "duration_s": "/d"}, "scale": {"duration_s": "9e999"}}, "is no factor"),
         ({"json": {"correct": "/n"}, "scale": 5}, "is not a mapping"),

@@ -81,7 +81,7 @@ def test_a_value_that_holds_more_than_one_value_is_refused(server, config, said)
     ],
 )
 def test_a_setting_without_a_rule_of_its_own_is_refused(server, config):
-    with pytest.raises(ConfigRejected, match=r"is no setting that is changed|is not there"):
+    with pytest.raises(ConfigRejected, match=r"is no setting that tuner changes|is not there"):
         server.render(config, SITE, linux())
 
 

@@ -247,7 +247,7 @@ def test_prefork_offers_tls_and_says_why_it_offers_no_http2():
     offers = apache_with(ApachePrefork(), "ssl", "socache_shmcb", "http2").offers
 
     assert offers[TLS] == ""
-    assert offers[H2].startswith("mod_http2 serves no HTTP/2 under prefork. Take a server with another MPM")
+    assert offers[H2].startswith("mod_http2 serves no HTTP/2 under prefork. Use a server with another MPM")
 
 
 def study_of(tmp_path, load: str):

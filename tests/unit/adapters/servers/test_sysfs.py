@@ -135,7 +135,7 @@ def test_what_can_only_be_read_is_left_alone():
     found = find(mounts="sysfs /sys sysfs ro,nosuid 0 0\n")
 
     assert found.facts.current == {}
-    assert found.facts.withheld["sys.transparent_hugepage.enabled"] == "it can only be read here"
+    assert found.facts.withheld["sys.transparent_hugepage.enabled"] == "it is read-only here"
 
 
 @pytest.mark.parametrize(
@@ -147,7 +147,7 @@ def test_what_can_only_be_read_is_left_alone():
         ("sys.net.tx_queue_len", -1, "'-1' is not a whole number"),
         ("sys.net.tx_queue_len", "10; reboot", "is not a whole number"),
         ("sys.net.rps_cpus", "ff", "none of all, none, spread"),
-        ("sys.power.state", "mem", "no setting that is changed"),
+        ("sys.power.state", "mem", "no setting that tuner changes"),
     ],
 )
 def test_what_its_files_do_not_take_reaches_none(name: str, value: object, said: str):

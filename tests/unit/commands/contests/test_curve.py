@@ -204,7 +204,7 @@ def test_curves_are_read_back_from_the_folder_alone(settings):
     ("connections", "said"),
     [
         ([], "0 numbers"),
-        ([0, 100], "0 to 100 cannot be sent. Give 1 to 20,000"),
+        ([0, 100], "0 to 100 connections are out of range. Give 1 to 20,000"),
         ([100, 20_001], "cannot be sent"),
         (range(1, 20), "19 numbers"),
     ],
@@ -232,7 +232,7 @@ def test_a_generator_that_cannot_change_its_connections_has_no_curve(settings, s
     )  # fmt: skip
     monkeypatch.setattr(compare_module, "prepare", lambda _: replace(setup, load=fixed))
 
-    with pytest.raises(UsageError, match="sends the same whatever the number of connections"):
+    with pytest.raises(UsageError, match="sends the same load for every number of connections"):
         module.curve(settings, connections=[100, 300])
 
 
@@ -253,5 +253,5 @@ def test_a_configuration_that_is_not_there_is_refused(settings, started, configu
 
 
 def test_too_little_time_is_refused_with_what_it_takes(settings):
-    with pytest.raises(UsageError, match=r"minutes: 0.1 are too few for 2 numbers of connections"):
+    with pytest.raises(UsageError, match=r"minutes: 0.1 minutes are too few for 2 numbers of connections"):
         module.curve(settings, connections=[100, 300], minutes=0.1)

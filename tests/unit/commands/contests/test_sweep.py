@@ -80,7 +80,7 @@ def test_a_sweep_ends_within_its_minutes_and_says_them_beforehand(settings, host
     found = module.sweep(settings, NAME, minutes=2, progress=log)
 
     assert host.clock.now_s - begun_s <= 120
-    assert "2 min 00 s at the most" in log.notes[0]
+    assert "at most 2 min 00 s" in log.notes[0]
     assert found.seconds <= 120
 
 
@@ -180,9 +180,9 @@ def test_special_values_and_choices_are_swept_too(settings, host):
     ("parameter", "values", "said"),
     [
         ("worker_conections", None, "worker_connections"),
-        (NAME, ["8"], "is below its low"),
+        (NAME, ["8"], "is below its minimum"),
         (NAME, ["many"], "is not a number"),
-        (NAME, ["768"], "is what it is at the default anyway"),
+        (NAME, ["768"], "is already its value at the default"),
         (NAME, list(range(1000, 1100)), "are too many"),
         ("sendfile", ["perhaps"], "neither on nor off"),
     ],
@@ -195,7 +195,7 @@ def test_what_cannot_be_swept_is_named_before_anything_runs(settings, started, p
 
 
 def test_too_little_time_is_refused_with_what_it_takes(settings):
-    with pytest.raises(UsageError, match=r"minutes: 0.2 are too few for 4 values.* at least 0\.\d"):
+    with pytest.raises(UsageError, match=r"minutes: 0.2 minutes are too few for 4 values.* at least 0\.\d"):
         module.sweep(settings, NAME, values=[500, 1000, 2000], minutes=0.2)
 
 

@@ -144,7 +144,7 @@ def test_what_is_not_tuned_is_tuned_and_all_defaults_and_winners_measured_agains
     found = module.versus([slow, quick], progress=log)
 
     assert log.notes[0] == (
-        "to tune: quick 5 min 00 s; then up to 4 configurations against each other, about 2 min 14 s; in all "
+        "to tune: quick 5 min 00 s; then a comparison of up to 4 configurations, about 2 min 14 s; in all "
         "about 7 min 14 s"
     )
     assert tuned == ["quick"]
@@ -204,7 +204,7 @@ def test_a_preset_that_does_not_fit_the_host_is_left_out_with_the_reason(write):
 
     assert "nothing" not in found.labels
     (note,) = found.plan.notes
-    reason = "none of its settings is tuned (keepalive_requests: not among those of `only:`)"
+    reason = "none of its settings is tuned (keepalive_requests: not named by `only:`)"
     assert note == f"slow nothing is left out: {reason}"
 
 
@@ -300,7 +300,7 @@ def test_a_study_against_itself_is_refused(write):
 def test_one_study_alone_is_nothing_to_compare(write):
     with pytest.raises(UsageError, match="--presets"):
         module.versus([write("slow")])
-    with pytest.raises(UsageError, match="it names no presets"):
+    with pytest.raises(UsageError, match="the search space has no presets"):
         module.versus([write("slow")], with_presets=True)
 
 
@@ -317,9 +317,9 @@ def test_unequal_budgets_are_refused(write, host):
     tune(slow, host, preset="standard")
     tune(quick, host, preset="quick")
 
-    with pytest.raises(UsageError, match="the budgets differ, presets: slow standard, quick quick"):
+    with pytest.raises(UsageError, match=r"the presets of the studies differ \(slow standard, quick quick"):
         module.versus([slow, quick])
-    with pytest.raises(UsageError, match="the budgets differ, minutes: slow none, third 3"):
+    with pytest.raises(UsageError, match=r"the minutes of the studies differ \(slow none, third 3"):
         module.versus([slow, replace(write("third"), minutes=3)])
 
 
@@ -333,5 +333,5 @@ def test_a_study_that_is_at_work_elsewhere_is_left_alone(write):
 def test_an_entrant_is_named_as_it_is_shown(write):
     found = module.versus([write("slow", more=STEPS)], with_presets=True, blocks=3)
 
-    with pytest.raises(UsageError, match=r"'cachd' is no entrant\..*cached"):
+    with pytest.raises(UsageError, match=r"'cachd' is no configuration of this comparison\..*cached"):
         found.ratio("cachd", "default")

@@ -98,7 +98,7 @@ def test_a_host_that_boots_for_five_minutes_is_not_given_up(team, settings):
     assert waits_s[0] == 10
     assert sum(waits_s) >= 10 * 60
     told = [
-        float(re.search(r"web1: It is gone\. It is tried again in (\d+) s", note)[1])
+        float(re.search(r"web1: It is gone\. tuner tries again in (\d+) s", note)[1])
         for note in team.progress.notes
     ]
     assert told == waits_s

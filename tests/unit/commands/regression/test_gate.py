@@ -76,7 +76,7 @@ def test_without_a_decision_all_planned_pairs_are_measured(settings, host):
 
     assert found.finding == "cannot tell"
     assert found.measured.comparison.gain.pairs == 8
-    assert "Give more --pairs" in found.reason
+    assert "Use more --pairs" in found.reason
 
 
 def test_what_breaks_a_bound_does_not_pass_however_quick_it_is(settings, host):
@@ -141,7 +141,7 @@ def test_studies_under_other_loads_are_refused(settings, tmp_path):
     path = tmp_path / "other.yaml"
     path.write_text((STUDY % (", ".join(TUNED), "tpe", 1)).replace("connections: 100", "connections: 50"))
 
-    with pytest.raises(UsageError, match="they cannot be compared: load is"):
+    with pytest.raises(UsageError, match="these studies cannot be compared: load is"):
         gate(settings, load_study(path))
 
 

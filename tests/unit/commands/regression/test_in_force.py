@@ -57,12 +57,12 @@ def look(running: Config, in_files: Config, **values: Any) -> Mapping[str, str]:
         (
             {"worker_connections": 768},
             {"worker_connections": 4000},
-            "the files have it, what runs does not: restart nginx",
+            "the files have this value, the running server does not: restart nginx",
         ),
         (
             {"worker_connections": 4000},
             {"worker_connections": 768},
-            "the files say 768: it is lost with the next restart",
+            "the files say 768: the active value is lost at the next restart",
         ),
     ],
 )
@@ -94,7 +94,9 @@ def test_a_setting_that_the_server_does_not_have_any_more_drifted():
 
     assert wanted.chosen == {"sendfile": False}
     assert not found["sendfile"].drift
-    assert found["listen_reuseport"].drift.startswith("listen_reuseport: it is left out: it exists since")
+    assert found["listen_reuseport"].drift.startswith(
+        "listen_reuseport: it is not available here: it exists since"
+    )
 
 
 def test_a_winner_that_does_not_start_any_more_says_why():

@@ -165,7 +165,7 @@ def test_where_nothing_is_changed_the_conclusions_and_the_other_settings_are_lef
 
     assert "<li>Nothing to ship.</li>" in text
     assert 'id="diff"' not in text
-    assert "What other settings would do" in text
+    assert "Expected effect of other settings" in text
 
 
 def test_a_second_objective_has_a_figure_of_its_own_or_its_reason() -> None:

@@ -18,7 +18,7 @@ def test_what_is_not_back_is_told_with_its_reason():
     ("returncode", "error", "told"),
     [
         (1, TargetError, "web1: sudo: a password is required"),
-        (127, TargetError, "web1: the restore agent is not at /var/lib/tuner/keeper"),
+        (127, TargetError, "web1: the restore agent is missing at /var/lib/tuner/keeper"),
         (replies.ENDED, TargetError, "web1: sudo: a password"),
         (replies.REJECTED, ConfigRejected, "web1: sudo: a password"),
     ],
@@ -63,7 +63,7 @@ def test_only_an_answer_with_its_last_line_is_a_success(printed: bytes):
 def test_an_end_of_a_command_that_makes_no_sense_is_the_targets_fault(told: bytes):
     answered = completed(stdout=b"ran\t%b\nend\t2\n" % told)
 
-    with pytest.raises(TargetError, match="which is no end of a command"):
+    with pytest.raises(TargetError, match="of the restore agent has no exit status"):
         replies.read_activation("web1", answered, {"check": ("nginx", "-t")})
 
 

@@ -51,12 +51,12 @@ def test_another_content_is_another_study(study):
     ("text", "message"),
     [
         ("load: {content: image}\n", r"yaml:4: load\.content: there is no .* 'image'. Did you mean images"),
-        ("load: {content: tiny, path: /a}\n", r"`load\.path:` beside `load\.content: tiny`"),
-        ("load: {content: tiny, requests: [{path: /a}]}\n", r"`load\.requests:` beside"),
-        ("load: {content: tiny, script: a.js}\n", r"`load\.script:` beside"),
-        ('load: {content: tiny}\nbackend: {command: [a, "{port}"]}\n', "`backend:` beside"),
-        ("load: {content: tiny}\ncontent: /srv\n", "yaml:5: content: a document root beside"),
-        ("load: {content: tiny}\ntarget: {mode: managed}\n", "serve pages of their own"),
+        ("load: {content: tiny, path: /a}\n", r"`load\.path:` and `load\.content: tiny` cannot be combined"),
+        ("load: {content: tiny, requests: [{path: /a}]}\n", r"`load\.requests:` and `load\.content: tiny`"),
+        ("load: {content: tiny, script: a.js}\n", r"`load\.script:` and `load\.content: tiny`"),
+        ('load: {content: tiny}\nbackend: {command: [a, "{port}"]}\n', "`backend:` and `load.content: tiny`"),
+        ("load: {content: tiny}\ncontent: /srv\n", "yaml:5: content: `content:` and `load.content: tiny`"),
+        ("load: {content: tiny}\ntarget: {mode: managed}\n", "built-in content is for private instances"),
     ],
 )  # fmt: skip
 def test_a_content_beside_something_else_is_refused_with_its_place(study, text, message):

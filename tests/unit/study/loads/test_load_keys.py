@@ -86,23 +86,31 @@ def test_an_installed_server_may_have_a_certificate_that_nobody_else_trusts(stud
             "",
             "`contains` cannot be judged in a compressed body",
         ),
-        ("{generator: k6, script: a.js, body: any}", "", "your script judges the responses. Leave it out"),
+        (
+            "{generator: k6, script: a.js, body: any}",
+            "",
+            "your script judges the responses. Leave `body:` out",
+        ),
         (
             "{headers: {accept-encoding: gzip}}",
             "",
             "has a key of its own. Write `load.accept_encoding: gzip`",
         ),
-        ("{headers: {X: ''}}", "", "a header without a value"),
-        ('{headers: {X: "a\\r\\nb"}}', "", "the value of a header is one line of ASCII text"),
+        ("{headers: {X: ''}}", "", "this header has no value"),
+        ('{headers: {X: "a\\r\\nb"}}', "", "the value of this header is not one line of ASCII text"),
         ("{headers: {'X: a': b}}", "", "'X: a' is no name of a header"),
-        (f"{{headers: {{X: {'a' * 4001}}}}}", "", "4001 letters are too many for a header"),
+        (f"{{headers: {{X: {'a' * 4001}}}}}", "", "4001 characters are too many for a header"),
         ("{ca: ca.pem}", "", "private instances have a certificate of their own"),
         (
             "{path: /a, verify: no}",
             MANAGED,
-            "/a is asked for without TLS. Write its URL: path: https://HOST/",
+            "/a is requested without TLS, so no certificate is checked. Write a whole URL: `path: ",
         ),
-        ("{path: 'https://a/', ca: a.pem, verify: no}", MANAGED, "`ca:` beside `verify: false`"),
+        (
+            "{path: 'https://a/', ca: a.pem, verify: no}",
+            MANAGED,
+            "`ca:` and `verify: false` cannot be combined",
+        ),
     ],
 )
 def test_what_cannot_be_followed_is_refused_at_its_line(study, load, more, said):

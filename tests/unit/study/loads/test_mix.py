@@ -69,35 +69,41 @@ def test_what_changes_something_on_an_installed_service_asks_for_trust(study):
     [
         (
             "    - {path: /a, weight: 0}\n    - {path: /b, weight: 0}\n",
-            "the weights sum to zero, so that nothing",
+            "all requests have weight 0, so that none",
         ),
         (
             "    - {path: /a, weight: 10000}\n    - {path: /b}\n",
-            "weight 1 of 10001 is less than 0.1% of the mix",
+            "its weight 1 is less than 0.1% of the sum of weights",
         ),
         ("    - {path: /a, weight: -1}\n", "-1 is out of range"),
         ("    - {path: /a, weight: nan}\n", "nan is out of range"),
         ("    []\n", "is not a list of requests"),
         ("    /a\n", "is not a list of requests. Write `- {path: /index.html, weight: 1}`"),
         ("    - /a\n", "requests.0: '/a' is not a mapping. Write `key: value` lines"),
-        ("    - {weight: 1}\n", "a request without `path:`"),
+        ("    - {weight: 1}\n", "this request has neither `path:` nor `url:`"),
         ("    - {path: a}\n", "'a' is not a path on the server"),
         ("    - {path: /a b}\n", "is not a path on the server"),
         ("    - {path: /a, verb: GET}\n", "verb: this key is not known"),
-        ("    - {path: /a, method: HEAD}\n", "there is no 'HEAD'"),
+        ("    - {path: /a, method: HEAD}\n", "'HEAD' is no known value"),
         ("    - {path: /a, status: 99}\n", "99 is out of range"),
         ("    - {path: /a, bytes: many}\n", "is not a whole number"),
         ("    - {path: /a, sha256: abc}\n", "'abc' is no SHA-256. Write what sha256sum prints"),
-        ("    - {path: /a, bytes: 3, body: any}\n", "`bytes:` beside `body: any`. Leave one of them out"),
+        (
+            "    - {path: /a, bytes: 3, body: any}\n",
+            "`bytes:` and `body: any` cannot be combined. Leave one of them out",
+        ),
         (
             "    - {path: /a, body: checksum, headers: {Accept-Encoding: gzip}}\n",
             "`checksum` cannot be judged in a compressed body",
         ),
-        ("    - {path: /a}\n  body: any\n", "each request of a mix has a body of its own"),
+        ("    - {path: /a}\n  body: any\n", "each entry of `requests:` has a `body:` of its own"),
         ("    - {path: /a, headers: {Upgrade: b}}\n", "Upgrade is set by the load generator. Leave it out"),
-        ("    - {path: /a, headers: {x: b, X: c}}\n", "x, X: a header comes twice. Write each once"),
+        ("    - {path: /a, headers: {x: b, X: c}}\n", "x, X: one header is given twice. Write each once"),
         ("    - {path: /a, headers: {'a b': c}}\n", "'a b' is no name of a header"),
-        ('    - {path: /a, headers: {b: "c\\r\\nd"}}\n', "the value of a header is one line of ASCII text"),
+        (
+            '    - {path: /a, headers: {b: "c\\r\\nd"}}\n',
+            "the value of this header is not one line of ASCII text",
+        ),
     ],
 )
 def test_a_mix_that_cannot_be_sent_is_refused_at_its_line(study, requests, said):
@@ -137,11 +143,15 @@ def test_the_address_of_the_load_may_be_another_than_its_virtual_hosts(study):
 @pytest.mark.parametrize(
     ("requests", "more", "said"),
     [
-        ("    - {url: 'http://a.test/'}\n", "", "is the address of an installed server"),
-        ("    - {url: 'http://a.test/', path: /a}\n", MANAGED, "`url:` beside `path:`"),
+        ("    - {url: 'http://a.test/'}\n", "", "is a whole URL, which only managed studies request"),
+        ("    - {url: 'http://a.test/', path: /a}\n", MANAGED, "`url:` and `path:` cannot be combined"),
         ("    - {url: a.test}\n", MANAGED, "it is no URL of a web server"),
         ("    - {url: 'http://a.test/'}\n    - {url: 'https://a.test/'}\n", MANAGED, ":7: .*`loads:`"),
-        ("    - {url: 'http://a.test/'}\n", f"  path: /a\n{MANAGED}", "`load.path: /a` has none"),
+        (
+            "    - {url: 'http://a.test/'}\n",
+            f"  path: /a\n{MANAGED}",
+            "`url:` needs a whole URL in `load.path:` too, which is /a",
+        ),
     ],
 )
 def test_a_url_that_the_load_cannot_reach_is_refused(study, requests, more, said):

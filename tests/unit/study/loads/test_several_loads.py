@@ -70,24 +70,24 @@ def test_the_programs_of_every_load_are_named(study):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (f"{TWO}load: {{path: /a}}\n", "yaml:7: load: `load:` beside `loads:`"),
+        (f"{TWO}load: {{path: /a}}\n", "yaml:7: load: `load:` and `loads:` cannot be combined"),
         ("loads: [{content: tiny}]\n", r"yaml:4: loads: .* is not a list of 2 to 12 loads"),
-        ("loads: [{path: /a}, {content: tiny}]\n", r"a load without `name:`. Name it"),
+        ("loads: [{path: /a}, {content: tiny}]\n", r"this load has neither `name:` nor `content:`. Name it"),
         ("loads: [{name: a b, path: /a}, {content: tiny}]\n", "'a b' is no name of a load"),
-        ("loads: [{content: tiny}, {content: tiny}]\n", r"tiny, tiny are not all different"),
-        ("loads: [{content: tiny, weight: 0}, {content: html, weight: 0}]\n", "the weights sum to zero"),
+        ("loads: [{content: tiny}, {content: tiny}]\n", r"two loads have the same name \(tiny, tiny\)"),
+        ("loads: [{content: tiny, weight: 0}, {content: html, weight: 0}]\n", "all loads have weight 0"),
         ("loads: [{content: tiny, weight: -1}, {content: html}]\n", r"weight: -1 is out of range"),
-        ("across_loads: worst\n", "there are no `loads:`"),
-        (f"{TWO}across_loads: best\n", "there is no 'best'"),
+        ("across_loads: worst\n", "`across_loads:` needs `loads:`"),
+        (f"{TWO}across_loads: best\n", "'best' is no known value"),
         (
             "loads: [{name: a, host: ssh://a}, {name: b, host: ssh://b}]\ntarget: {mode: managed}\n",
-            "ssh://b, where a comes from ssh://a. Let all loads come from the same hosts",
+            "ssh://b differs from ssh://a, which sends the load a. Send all loads from the same hosts",
         ),
         (
             "loads: [{content: tiny}, {content: html, tls: true}]\n",
-            "loads.1.tls: True, where tiny has False: a server speaks one way to all loads",
+            "loads.1.tls: True differs from False of the load tiny; a server has one `tls` for all loads",
         ),
-        (f"{TWO}content: /srv\n", "a document root beside `load.content: tiny`"),
+        (f"{TWO}content: /srv\n", "`content:` and `load.content: tiny` cannot be combined"),
     ],
 )
 def test_loads_that_cannot_be_are_refused_with_their_place(study, text, message):

@@ -30,7 +30,7 @@ def test_every_error_of_the_libraries_is_known(error: type[Exception]):
 
 @pytest.mark.parametrize("error", [*SEEN, paramiko.SSHException("banner")], ids=repr)
 def test_an_error_says_where_and_what_to_do_and_keeps_its_cause(error: Exception):
-    said = r"ssh://web: it cannot be reached: .+ See whether `ssh "
+    said = r"ssh://web: it cannot be reached: .+ Check that `ssh "
     with pytest.raises(TargetError, match=said) as told, translated("ssh://web", "it cannot be reached"):
         raise error
 

@@ -282,7 +282,7 @@ def test_a_configuration_that_the_program_refuses_is_shown_with_file_and_line(sa
 
     host.commands[DEBIAN.control] = broken
 
-    with pytest.raises(TargetError, match=re.escape(f"the configuration that is there: {shown}") + "$"):
+    with pytest.raises(TargetError, match=re.escape(f"the installed configuration: {shown}") + "$"):
         Apache().find(host)
 
 
@@ -365,7 +365,9 @@ def test_limits_for_slow_requests_are_switched_off_and_on():
 def test_a_line_that_would_win_is_named(place: str):
     layout = with_file(DEBIAN, place, "# mine\nTimeout 5\n")
 
-    with pytest.raises(TargetError, match=rf"{place}:2 sets Timeout after {DROP_IN} is read, and so wins"):
+    with pytest.raises(
+        TargetError, match=rf"{place}:2 sets Timeout after {DROP_IN} is read, and so overrides it"
+    ):
         Apache().rewrite({"Timeout": 9}, find(layout))
 
 
@@ -378,7 +380,7 @@ def test_a_drop_in_that_is_there_keeps_its_other_lines():
 
 
 def test_sizes_that_the_mpm_would_change_are_rejected():
-    with pytest.raises(ConfigRejected, match="the event MPM makes 51 of MaxSpareThreads 40"):
+    with pytest.raises(ConfigRejected, match="the event MPM turns MaxSpareThreads 40 into 51"):
         Apache().rewrite({"MaxSpareThreads": 40}, find(DEBIAN))
 
 

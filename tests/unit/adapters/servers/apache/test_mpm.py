@@ -103,7 +103,7 @@ def test_a_drop_in_for_prefork_gives_the_limit_before_what_needs_it():
 def test_a_size_that_prefork_would_change_is_refused():
     found = find(with_mpm("prefork"), ApachePrefork())
 
-    with pytest.raises(ConfigRejected, match="the prefork MPM makes 6 of MaxSpareServers 3"):
+    with pytest.raises(ConfigRejected, match="the prefork MPM turns MaxSpareServers 3 into 6"):
         ApachePrefork().rewrite({"MaxSpareServers": 3}, found)
 
 
@@ -178,7 +178,7 @@ def test_a_private_instance_loads_one_mpm(server: ApacheMpm, config: Config, mpm
         (ApachePrefork(), {"ThreadsPerChild": 25}, "the prefork MPM has no ThreadsPerChild"),
         (ApacheWorker(), {"AsyncRequestWorkerFactor": 2}, "the worker MPM has no AsyncRequestWorkerFactor"),
         (ApacheMpm(), {"MPM": "worker", "MinSpareServers": 5}, "the worker MPM has no MinSpareServers"),
-        (ApacheMpm(), {"MPM": "itk"}, "'itk' is no MPM; there are event, worker, prefork"),
+        (ApacheMpm(), {"MPM": "itk"}, "'itk' is no MPM; known are event, worker, prefork"),
         (ApacheMpm(), {"MPM": "event\nInclude /x"}, "is no MPM"),
         (ApacheMpm(), {"MPM": 1}, "'1' is no MPM"),
     ],

@@ -122,7 +122,7 @@ def test_what_differs_is_told_as_it_is():
 
 def test_a_setting_of_which_nothing_is_said_is_not_in_force():
     with pytest.raises(
-        NotEffective, match=r"says nothing of fast; it printed 'workers=3'\. Let it print a line"
+        NotEffective, match=r"gives no value of fast; it printed 'workers=3'\. Let it print a line"
     ):
         read_back("workers=3\n", {"workers": 3, "fast": True})
 

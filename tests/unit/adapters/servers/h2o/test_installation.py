@@ -115,7 +115,7 @@ def test_what_says_more_of_sessions_is_left_alone(text):
     installation = find(text)
 
     assert "ssl-session-resumption" not in installation.facts.current
-    with pytest.raises(ConfigRejected, match="stands here in a form that is left alone"):
+    with pytest.raises(ConfigRejected, match="is written here in a form that tuner does not change"):
         H2o().rewrite({"ssl-session-resumption": "off"}, installation)
 
 
@@ -157,7 +157,7 @@ def test_what_is_no_number_never_reaches_a_file(name, value):
 
 @pytest.mark.parametrize("value", [0.0, 1.5, -0.1, float("nan"), 1, "0.1", "0.1\nuser: root", True])
 def test_what_is_no_ratio_never_reaches_a_file(value):
-    with pytest.raises(ConfigRejected, match="is no part of 1"):
+    with pytest.raises(ConfigRejected, match="is no number above 0 and up to 1"):
         H2o().rewrite({"http2-latency-optimization-max-additional-delay": value}, find(DEBIAN))
 
 
@@ -169,5 +169,5 @@ def test_what_is_no_switch_never_reaches_a_file(value):
 
 @pytest.mark.parametrize("name", ["user", "listen", "access-log", "file.dir", "a\nb", "", "crash-handler"])
 def test_a_name_that_is_no_setting_never_reaches_a_file(name):
-    with pytest.raises(ConfigRejected, match="Take it out of the space"):
+    with pytest.raises(ConfigRejected, match="Remove it from the search space"):
         H2o().rewrite({name: "x"}, find(DEBIAN))

@@ -381,7 +381,7 @@ def test_a_zero_that_nginx_would_take_and_then_serve_nobody_is_refused():
 
 def test_a_name_that_is_no_setting_never_reaches_a_file():
     for name in ("load_module", "include", "root", "sendfile on; root", "", "a\nb", "../x"):
-        with pytest.raises(ConfigRejected, match="Take it out of the space"):
+        with pytest.raises(ConfigRejected, match="Remove it from the search space"):
             Nginx().rewrite({name: "on"}, find("debian-12"))
 
 

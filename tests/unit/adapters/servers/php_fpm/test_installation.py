@@ -135,7 +135,9 @@ def test_an_init_script_starts_it_where_there_is_no_systemd():
 
 
 def test_several_pools_of_which_none_has_the_usual_name_are_refused():
-    with pytest.raises(TargetError, match="the pools shop, blog, wiki, and it is not known which the load"):
+    with pytest.raises(
+        TargetError, match="the pools shop, blog, wiki, and tuner does not know which one the load"
+    ):
         PhpFpm().rewrite({"pm.max_children": 2}, find_pool(SHOP_AND_BLOG))
 
 
@@ -265,7 +267,7 @@ def test_a_pool_whose_name_cannot_be_written_again_is_refused():
     layout = with_file(BOOKWORM, f"{POOLS}/www.conf", "[a b]\npm = dynamic\n")
     layout = replace(layout, dumped={"global": layout.dumped["global"], "a b": layout.dumped["www"]})
 
-    with pytest.raises(TargetError, match="the pool 'a b' has a name that cannot be written again"):
+    with pytest.raises(TargetError, match="tuner cannot write the pool name 'a b'"):
         PhpFpm().rewrite({"pm.max_children": 9}, find_pool(layout))
 
 
