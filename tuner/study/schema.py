@@ -366,7 +366,7 @@ class LoadEntry(Entry):
     result: Annotated[Mapping[str, Any] | None, WithJsonSchema({"type": "object"})] = key(
         "For `generator: command`: how its output is read.", {"json": {"correct": "/ok"}}, None
     )
-    script: Text = key("Script for a load generator that runs scripts, such as k6.", "load.js", "")
+    script: Text = key("Path of a script, for a load generator that takes scripts.", "load.js", "")
     token_directory: Annotated[str, BeforeValidator(read_text), WithJsonSchema(_PATH)] = key(
         "Managed: document root on the target, if `path:` names an address of another host.",
         "/var/www/html",

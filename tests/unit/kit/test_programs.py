@@ -40,7 +40,7 @@ def test_a_program_in_its_place_comes_first():
 def test_a_program_that_is_nowhere_and_does_not_run_is_to_be_installed():
     said = (
         r"^memory: there is no program 'nginx' that may be run. It is not at /usr/sbin/nginx, and root runs "
-        r"none from elsewhere. Install it with: apt-get install nginx$"
+        r"it from no other path. Install it with: apt-get install nginx$"
     )
     with pytest.raises(TargetError, match=said):
         find_program(MemoryHost(), NAMES, "-V", package="nginx")

@@ -344,4 +344,4 @@ def test_scripts_are_told_what_was_not_searched() -> None:
     told = summary_json(replace(summary(), space=of_load("nginx", keepalive=False)))["not_searched"]
 
     assert told["cannot_act"]["keepalive_requests"]["reason"].endswith("here keepalive is off")
-    assert told["held"]["etag"].startswith("semantic")
+    assert told["held"]["etag"].startswith("its risk is semantic")

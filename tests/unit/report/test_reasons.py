@@ -99,7 +99,7 @@ def test_a_doubtful_constraint_is_named_with_its_probability():
     )
 
     assert ": it meets failure_rate <= 0.001 with a probability of " in said
-    assert said.endswith(" %, and 90 % are needed.")
+    assert said.endswith(" %, and 90 % is required.")
 
 
 def test_trials_that_failed_are_counted_for_both_sides():
@@ -132,7 +132,7 @@ def test_without_a_winner_it_is_counted_what_became_of_those_that_were_tried():
     said = explain_no_winner(trials, rank(SPACE, trials, (FEW_FAILURES,)), known)
 
     assert said.startswith(
-        "3 configurations tried, 1 broke failure_rate <= 0.001, 1 failed to start or to bear "
+        "3 configurations tried, 1 broke failure_rate <= 0.001, 1 failed to start or to serve "
     )
     assert "the best of the rest is 0.9" in said
 

@@ -256,7 +256,7 @@ def test_a_sweep_without_a_measurement_says_so():
     nothing = make_sweep({768: 10_000, 1500: 12_000}, crashed={0, 1}, blocks=2)
 
     assert nothing.best is None
-    assert "Keep worker_connections at 768: no value gave a measurement" in nothing.advice
+    assert "Keep worker_connections at 768: no value gave a usable measurement" in nothing.advice
     assert printed(nothing, 80)
     assert render_sweep(nothing)
     assert sweep_json(nothing)["best"] is None

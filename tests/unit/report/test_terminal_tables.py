@@ -42,7 +42,7 @@ def test_a_side_that_holds_less_than_the_default_has_its_warning():
 
     assert shown[1] == (
         "hand-tuned-2012 has less capacity than the default: apache has capacity for 2 requests at once, "
-        "the default 150. Its figures do not show how it serves slow clients."
+        "the default for 150. Its figures do not show how it serves slow clients."
     )
 
 

@@ -110,7 +110,7 @@ def test_a_command_that_fails_is_a_failed_load_that_quotes_it():
         ("my-load {url} {duration_s}", "is no command"),
         (["my-load", "{url}"], "{duration_s} is missing"),
         (["my-load", "{duration_s}"], "{url} is missing"),
-        (["my-load", "{url}", "{duration_s}", "{colour}"], "{colour} is not known"),
+        (["my-load", "{url}", "{duration_s}", "{colour}"], "{colour} is no known placeholder"),
     ],
     ids=str,
 )

@@ -204,7 +204,10 @@ def test_a_configuration_that_the_program_refuses_is_shown_with_its_words():
         b"ERROR: failed to load configuration file '/etc/php-fpm.conf'\nERROR: FPM initialization failed\n",
     )
 
-    with pytest.raises(TargetError, match=r"that is there: ERROR: \[/etc/www.conf:3\] unknown entry 'foo'$"):
+    with pytest.raises(
+        TargetError,
+        match=r"refuses the installed configuration: ERROR: \[/etc/www.conf:3\] unknown entry 'foo'$",
+    ):
         PhpFpm().find(host)
 
 
