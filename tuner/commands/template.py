@@ -213,8 +213,8 @@ def _write_skeleton(skeleton: str, server: str, path: Path, host: Host, *, given
     """Write the example of a server that its study describes. Raises UsageError for other options."""
     if any(each is not None for each in given):
         raise UsageError(
-            f"--url, --content, --backend, --from, --host: the study of {server} describes its server itself. "
-            "Leave these options out."
+            f"--url, --content, --backend, --from, --host: the study of {server} describes its server "
+            "itself. Leave these options out."
         )
     generator = choose_generator(host, LoadSettings())
     text = MODELINE + (INTRO + skeleton + TAIL).format(

@@ -61,7 +61,7 @@ def _cells(study: CorpusStudy) -> tuple[str, ...]:
 
 def describe_studies(alike: Sequence[Alike]) -> str:
     """Return how many studies of alike hosts there are."""
-    return "a study of an alike host" if len(alike) == 1 else f"{len(alike)} studies of alike hosts"
+    return "a study of a similar host" if len(alike) == 1 else f"{len(alike)} studies of similar hosts"
 
 
 def describe_gain(log_gain: float, low: float, high: float) -> str:

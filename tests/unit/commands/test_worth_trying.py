@@ -66,7 +66,7 @@ def test_what_studies_of_alike_hosts_found_comes_first_with_its_gain():
     first, *_ = find(corpus=studies).values()
 
     assert (first.rule, first.proposals[0].value) == ("corpus.open_file_cache", 1000)
-    assert first.evidence[0].text.startswith("5 studies of alike hosts (likeness ")
+    assert first.evidence[0].text.startswith("5 studies of similar hosts (likeness ")
     assert "× [" in first.evidence[0].text
     assert first.source.startswith("corpus: 000000000001, ")
 
