@@ -108,8 +108,7 @@ def make_private_server(name: str, **options: object) -> PrivateServer:
         return server
     raise UsageError(
         f"servers: {name} is tuned as an installed service only; tuner cannot start a private instance of "
-        "it. "
-        "Tune the installed service: write `mode: managed` under `target:`."
+        "it. Tune the installed service: write `mode: managed` under `target:`."
     )
 
 
@@ -214,8 +213,7 @@ def _points(kind: AdapterKind) -> tuple[EntryPoint, ...]:
     except PackageNotFoundError as error:
         raise UsageError(
             f"adapters: {DISTRIBUTION} is not installed (its metadata is missing), so no {kind.value} "
-            "adapter can be "
-            "found. In a checkout run `make setup`, or `pip install -e .`."
+            "adapter can be found. In a checkout run `make setup`, or `pip install -e .`."
         ) from error
     raise UsageError(
         f"adapters: {DISTRIBUTION} is installed, but its metadata names no {kind.value}: it is from another "

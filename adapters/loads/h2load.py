@@ -170,8 +170,7 @@ class H2load:
         if not workload.keepalive:
             raise UsageError(
                 "load generator h2load: it never ends with `keepalive: false`, because a connection that is "
-                "being "
-                "opened at the end of the window is never given up. Use wrk or ab."
+                "being opened at the end of the window is never given up. Use wrk or ab."
             )
         argv = (
             "h2load",

@@ -99,8 +99,7 @@ class Sysctl:
         if not current:
             raise TargetError(
                 f"{host.name}: {_ROOT} is read-only here, as in a container. Tune the machine that runs the "
-                "container, "
-                "or leave sysctl out of `servers:`."
+                "container, or leave sysctl out of `servers:`."
             )
         version = _parse_version(release.stdout.decode(errors="replace"))
         facts = Facts(version=version, current=current, withheld=withheld, port=None)

@@ -131,6 +131,5 @@ def _refuse_infeasible_default(experiment: Experiment) -> None:
             f"{worst.constraint}. Write `{worst.metric} <= {RELATIVE}` for no worse than the default, raise "
             "the "
             f"limit, lower `connections:`, or search for a configuration that meets it: `{worst.constraint} "
-            f"{UNLIKE_DEFAULT}`. "
-            "The trials of the default are kept."
+            f"{UNLIKE_DEFAULT}`. The trials of the default are kept."
         )

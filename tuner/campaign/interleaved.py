@@ -88,8 +88,7 @@ def refuse_too_little_time(arms: int, what: str, plan: Plan, minutes: float) -> 
     if minutes < least:
         raise UsageError(
             f"minutes: {minutes:g} minutes are too few for {arms} {what}: a trial takes about {each_s:.1f} "
-            "s. "
-            f"Give at least {math.ceil(10 * least) / 10:g}, fewer {what}, or --preset quick."
+            f"s. Give at least {math.ceil(10 * least) / 10:g}, fewer {what}, or --preset quick."
         )
 
 

@@ -15,8 +15,7 @@ from tuner.study.facts import BLEND, METRIC
 
 REMEDY = (
     "Give the generator more CPUs or threads (`load.threads`), load hosts of its own (`load.host`, for "
-    "installed "
-    "services), or use one that needs less CPU time"
+    "installed services), or use one that needs less CPU time"
 )
 
 
@@ -47,8 +46,7 @@ def settle_metric(experiment: Experiment) -> None:
     experiment.settle(METRIC, Metric.PER_CPU)
     experiment.progress.note(
         f"{found}: goodput can hardly grow, whatever the server does, so tuner compares requests per CPU "
-        "second of the "
-        f"server. {REMEDY} to compare goodput."
+        f"second of the server. {REMEDY} to compare goodput."
     )
 
 

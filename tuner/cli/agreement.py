@@ -34,8 +34,7 @@ def agree_to_run(settings: "Study", study: Path, *, yes: bool) -> None:
         )
         say(
             f"A run changes and restarts {', '.join(settings.servers)} on {host} many times, and then "
-            "restores "
-            f"everything. To see the changes: tuner check {study} --plan"
+            f"restores everything. To see the changes: tuner check {study} --plan"
         )
         _ask("Continue?")
     remember_agreement(host)

@@ -85,8 +85,7 @@ def apply(  # noqa: PLR0913, PLR0917 - the command's options
     )  # fmt: skip
     say(
         f"{place}: the winner is active and the server answers. Keep the winner with: tuner "
-        f"confirm{of_host}\n"
-        f"Unless confirmed, it rolls back in {confirm_within}. "
+        f"confirm{of_host}\nUnless confirmed, it rolls back in {confirm_within}. "
         f"Undo the apply later with: tuner apply {study}{of_host} --undo"
     )
 

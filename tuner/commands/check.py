@@ -420,8 +420,7 @@ def _suggest(window: Window, expected: str) -> str:
         answered = window.correct + failures.length + failures.status
         return (
             f"The correct response is {expected}; the responses had {window.bytes / max(1, answered):,.0f} "
-            "bytes on "
-            "average, perhaps with headers. If the page may change, write `body: any` under `load:`."
+            "bytes on average, perhaps with headers. If the page may change, write `body: any` under `load:`."
         )
     if most == "status":
         return (

@@ -165,8 +165,7 @@ def _find_or_recall(reading: Reading, winner: Config, warn: Callable[[str], None
         if not _is_own(reading, stored):
             raise TargetError(
                 f"{error} The study has stored files and commands for that target, but your tuner did not "
-                "write "
-                "them, so they are not used. Export on the machine where the study ran."
+                "write them, so they are not used. Export on the machine where the study ran."
             ) from error
         warn(
             f"this describes the target as it was when the study ended, as it cannot be reached now ({error})"

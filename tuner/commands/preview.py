@@ -59,8 +59,7 @@ class Preview:
             lines.append(
                 f"restarts   {', '.join(self.services)}: about {self.trials} times in {self.minutes:g} min; "
                 "requests between a stop and the next start get no answer, all others one with the settings "
-                "of a "
-                "trial"
+                "of a trial"
             )
         lines.append(
             "afterwards everything is restored and checked. If the run is cut off, a watchdog on the host "

@@ -186,8 +186,7 @@ def refuse_other_default(setup: Setup, first: Space) -> None:
         raise UsageError(
             f"{setup.settings.path}: targets: {setup.settings.target.host} has another default than the "
             f"first host ({'; '.join(differing)}), so one winner would be another change on each. Make the "
-            "defaults "
-            "the same, or tune each host in a study of its own."
+            "defaults the same, or tune each host in a study of its own."
         )
 
 

@@ -32,8 +32,7 @@ def make_sudoers(settings: Study, *, warn: Callable[[str], None]) -> str:
             raise
         warn(
             f"{settings.path}: this sudoers file is incomplete: {error} Install it, then run the same "
-            "command again: "
-            "tuner may then look further, and prints the complete file."
+            "command again: tuner may then look further, and prints the complete file."
         )
     commands = dict.fromkeys((*_commands_of(services), *recorder.commands))
     return write_sudoers(host, user, tuple(commands), open_ended=[KEEPER])

@@ -171,8 +171,7 @@ def write_study(  # noqa: PLR0913 - what `init` is told
     elif url is not None:
         raise UsageError(
             f"--url: {server} is tuned as a private instance, which has its own page. Leave --url out, or "
-            "tune "
-            "the installed service with --managed."
+            "tune the installed service with --managed."
         )
     serving, facts_serving = (server, facts) if kind in ALONE else _find_serving(host, server, facts)
     behind = _find_backend(host, server, facts, backend) if backend else _Behind()
@@ -408,8 +407,7 @@ def _find_serving(host: Host, tuned: str, asked: Facts) -> tuple[str, Facts]:
             return name, facts
     raise TargetError(
         f"{tuned}: it serves nothing itself, and no server is installed that could serve while it is tuned. "
-        "Install "
-        f"one of {', '.join(packages)}, for example: apt-get install {packages[0]}"
+        f"Install one of {', '.join(packages)}, for example: apt-get install {packages[0]}"
     )
 
 

@@ -120,8 +120,7 @@ def link_servers(settings: Study, facts: Mapping[str, Facts]) -> Chain:
         other = next(name for name, taken in chain.ports.items() if taken == port)
         raise UsageError(
             f"{settings.path}: backend.port: the server {other} already listens on port {port}. Let the "
-            "application listen on "
-            "another port."
+            "application listen on another port."
         )
     return chain
 

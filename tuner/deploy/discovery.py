@@ -123,8 +123,7 @@ def choose_url(settings: Study, servers: tuple[DiscoveredServer, ...]) -> str:
         names = ", ".join(each.name for each in servers)
         raise UsageError(
             f"{settings.path}: load.path: tuner knows no HTTP port of {names}, so the path {path!r} alone is "
-            "not "
-            "enough. Write the whole URL, such as http://web1:8080/index.html."
+            "not enough. Write the whole URL, such as http://web1:8080/index.html."
         )
     return f"http://{address_of(settings.target.host)}:{port}{path}"
 
@@ -276,8 +275,7 @@ def _refuse_page_errors(host: Host, url: str, page: bytes, servers: Iterable[Ser
         if errors:
             raise TargetError(
                 f"{host.name}: {url} answers 200, but the program behind it failed: "
-                f"{quote_words(errors, b'')}. "
-                "Correct the page first."
+                f"{quote_words(errors, b'')}. Correct the page first."
             )
 
 

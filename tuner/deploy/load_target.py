@@ -221,6 +221,6 @@ def _expect_token(url: Url, name: str, source: Host, file_name: str, content: by
         return
     raise TargetError(
         f"load.path: no load is sent to {url.origin}: requested from {name}, it does not serve the test file "
-        "that tuner "
-        "put into `load.token_directory:` on the target. Write the document root of exactly this site."
+        "that tuner put into `load.token_directory:` on the target. Write the document root of exactly "
+        "this site."
     )

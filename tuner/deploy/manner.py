@@ -31,8 +31,7 @@ def refuse_lost_manner(host: Host, service: Service) -> None:
     if words.get("Pid", [])[:1] == ["1"]:
         raise TargetError(
             f"{host.name}: {service.name} is the first process of its container, so a restart would end the "
-            "container. "
-            "Start it as a daemon under an init process there."
+            "container. Start it as a daemon under an init process there."
         )
     # A daemon has left its parent. php-fpm has a session of its own in the foreground, too.
     is_child = words.get("PPid", ["1"])[0] not in {"0", "1"}
@@ -44,6 +43,5 @@ def refuse_lost_manner(host: Host, service: Service) -> None:
     if service.uses_environment and words.get("cut", ["0"]) != ["0"]:
         raise TargetError(
             f"{host.name}: {service.name} may need environment variables (`env`, `clear_env`) that its "
-            "process title has "
-            "overwritten, so a restart would lose them. Start it with systemd."
+            "process title has overwritten, so a restart would lose them. Start it with systemd."
         )

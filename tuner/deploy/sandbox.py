@@ -414,6 +414,5 @@ class SandboxTarget:
         if found:
             raise NotReady(
                 f"{self.url} answered {answer.status}, but the program behind it failed: "
-                f"{quote_words(found, b'')}. "
-                "Correct the page first."
+                f"{quote_words(found, b'')}. Correct the page first."
             )

@@ -83,8 +83,7 @@ def _find_beyond(workload: Workload, able: Collection[Ability]) -> Iterator[str]
     if workload.body.check in {BodyCheck.CHECKSUM, BodyCheck.CONTAINS} and Ability.BODIES not in able:
         yield (
             f"it does not read response bodies, so `body: {workload.body.check}` cannot be judged. Use wrk "
-            "or "
-            "k6, or write `body: any` or `body: length`."
+            "or k6, or write `body: any` or `body: length`."
         )
     if workload.requests and Ability.MIX not in able:
         yield "it sends one kind of request, not a mix. Use wrk, or h2load over HTTP/2."

@@ -64,8 +64,7 @@ class Calibration:
             ),
             (
                 f"generator  {self.bottleneck}; two generators reach {self.second_generator:.2f}× the "
-                "goodput of one: "
-                f"{self._headroom()}"
+                f"goodput of one: {self._headroom()}"
             ),
             f"load       requests/s by connections: {curve}; no growth beyond {self.plateau}",
         ]

@@ -29,8 +29,7 @@ def conclude(space: "Space", found: Explanation, reason: str = "") -> Explanatio
     said += [_say_tolerance(space, each) for each in found.tolerances if is_gain]
     said += [
         f"{_name(each.parameters)} {'help' if each.effect.ratio > 1 else 'hinder'} each other: together they "
-        "give "
-        f"{say_estimate(each.effect)} of the product of their separate effects."
+        f"give {say_estimate(each.effect)} of the product of their separate effects."
         for each in found.interactions
     ]
     said += [*_say_others(space, found.others)]

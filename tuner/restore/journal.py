@@ -304,8 +304,7 @@ def _decode(content: bytes, path: Path) -> HostRecord:
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise RestoreFailed(
                 f"{path}, line {number}: the backup cannot be read ({error}). Restore the file of that "
-                "backup by hand, "
-                "remove that line, then run: tuner restore"
+                "backup by hand, remove that line, then run: tuner restore"
             ) from error
     return HostRecord(
         plan=plan,

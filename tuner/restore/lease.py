@@ -254,8 +254,7 @@ class Lease:
         except TargetError as error:
             told = (
                 "If nothing was restored yet, the watchdog of the host restores the backups "
-                f"{self._watchdog_s:.0f} s after "
-                "the last heartbeat"
+                f"{self._watchdog_s:.0f} s after the last heartbeat"
             )
             if isinstance(error, Unreachable):
                 raise HostLost(

@@ -147,8 +147,7 @@ def parse_objective(texts: Sequence[str], where: str) -> Objective:
     if given.count(GOODPUT) != 1 or len(rest) > 1:
         raise UsageError(
             f"{where}: {', '.join(given) or 'nothing'} cannot be the objective. Write {GOODPUT}, alone or "
-            "with "
-            f"one of: {', '.join(known)}."
+            f"with one of: {', '.join(known)}."
         )
     return Objective(cost=known[rest[0]] if rest else None)
 

@@ -170,6 +170,5 @@ def refuse_untrusted(study: Path, demands: Iterable[str]) -> None:
     told = "; ".join(found[:MOST_NAMED])
     raise UsageError(
         f"{study}: the study brings parts of its own, used only when you trust it: {told}{more}. Read the "
-        "study and "
-        "the files that it names, then run `tuner check` with --trust."
+        "study and the files that it names, then run `tuner check` with --trust."
     )

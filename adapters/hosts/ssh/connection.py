@@ -224,8 +224,7 @@ def _changed_key(where: str, error: paramiko.BadHostKeyException) -> str:
     return (
         f"{where}: THE HOST KEY HAS CHANGED: {error.key.get_name()} {error.key.fingerprint} was offered, "
         f"{error.expected_key.get_name()} {error.expected_key.fingerprint} is known. Somebody may intercept "
-        "the connection. "
-        f"Only if you know why it changed, remove the old key: ssh-keygen -R {error.hostname}"
+        f"the connection. Only if you know why it changed, remove the old key: ssh-keygen -R {error.hostname}"
     )
 
 
@@ -234,8 +233,7 @@ def _not_let_in(where: str, error: paramiko.AuthenticationException) -> str:
         return f"{where}: the private key has a passphrase. Add the key to the agent: ssh-add"
     return (
         f"{where}: the host refused the login: {error}. tuner uses only keys, from ssh_config's "
-        "IdentityFile, "
-        f"~/.ssh and the agent; `{_login(where)}` must work without a question."
+        f"IdentityFile, ~/.ssh and the agent; `{_login(where)}` must work without a question."
     )
 
 

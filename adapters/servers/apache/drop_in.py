@@ -127,14 +127,12 @@ def _verify(
         if not after.written[name].startswith(f"{place}:"):
             raise TargetError(
                 f"apache: {after.written[name]} sets {name} after {place} is read, and so overrides it. Move "
-                "that "
-                f"line to before the Include. {REMEDY}"
+                f"that line to before the Include. {REMEDY}"
             )
     found, mpm = in_force(after, facts), loaded_mpm(facts)
     for name, value in config.items():
         if found[name] != value and (name in changed or name not in mpm.limits):
             raise ConfigRejected(
                 f"apache: the {mpm.name} MPM turns {name} {value} into {found[name]} with the other "
-                "settings. "
-                "Correct the search space."
+                "settings. Correct the search space."
             )

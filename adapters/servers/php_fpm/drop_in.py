@@ -74,8 +74,7 @@ def _write_file(lines: Mapping[str, str], files: Files, layout: Layout) -> Files
         if last[key].path != place:
             raise TargetError(
                 f"php-fpm: {last[key].path}:{last[key].line} sets {key} after {place} is read, and so "
-                "overrides it. "
-                "Move that line, or leave the setting out of the search space with `without:`."
+                "overrides it. Move that line, or leave the setting out of the search space with `without:`."
             )
     return {place: text.encode()}
 

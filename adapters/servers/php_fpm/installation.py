@@ -155,8 +155,7 @@ def list_programs(listed: Completed, host: Host, package: str) -> tuple[str, ...
     if not versions:
         raise TargetError(
             f"{host.name}: there is no php-fpm in {', '.join(DIRECTORIES)}, and root runs it from no other "
-            "path. Install it "
-            f"with: apt-get install {package} (RHEL-likes: dnf install php-fpm)"
+            f"path. Install it with: apt-get install {package} (RHEL-likes: dnf install php-fpm)"
         )
     return tuple(sorted(versions, key=lambda program: versions[program], reverse=True))
 
@@ -180,8 +179,7 @@ def layout_of(installation: Installation) -> Layout:
         pools = layout.pools if isinstance(layout, Layout) else {}
         raise TargetError(
             f"php-fpm: there are the pools {', '.join(pools)}, and tuner does not know which one the load "
-            "uses. "
-            f"Add the web server before it to `servers:`, or name the pool {USUAL_POOL}."
+            f"uses. Add the web server before it to `servers:`, or name the pool {USUAL_POOL}."
         )
     return layout
 

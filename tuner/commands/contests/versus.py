@@ -89,8 +89,7 @@ def _refuse_twins(studies: Sequence[Study], *, least: int) -> None:
     if len(studies) < least:
         raise UsageError(
             f"versus: {len(studies)} study is nothing to compare. Name two or more, or compare the presets "
-            "of "
-            "one with --presets."
+            "of one with --presets."
         )
     for settings in studies:
         if settings.target.is_managed:
@@ -120,8 +119,7 @@ def prepare_together(
     if limited:
         notes.append(
             f"the load generator is the limit of {', '.join(limited)}, so tuner compares requests per CPU "
-            "second of "
-            "their servers"
+            "second of their servers"
         )
     (_, of_first), *_ = prepared.values()
     return setups, replace(of_first, metric=Metric.PER_CPU if limited else Metric.GOODPUT), notes
@@ -207,8 +205,7 @@ def _refuse_unfair(what: str, found: Mapping[str, object]) -> None:
         said = ", ".join(f"{name} {'none' if value is None else value}" for name, value in found.items())
         raise UsageError(
             f"versus: the {what} of the studies differ ({said}). Give all files the same. To tune a study "
-            "again, "
-            "give it a new name."
+            "again, give it a new name."
         )
 
 

@@ -20,8 +20,7 @@ def generator(facts: WindowFacts) -> Verdict | None:
         return fault(
             Check.GENERATOR,
             f"the load generator reached a limit of its own: {result.generator_fault.rstrip('.')}; lower "
-            "`connections:`, or "
-            "raise its limits (ulimit -n, net.ipv4.ip_local_port_range)",
+            "`connections:`, or raise its limits (ulimit -n, net.ipv4.ip_local_port_range)",
         )
     if result is not None and facts.requests_total is not None:
         return None  # what it did not send has failed, and is looked at as such

@@ -81,8 +81,7 @@ class Keeper:
             raise TargetError(
                 f"{self.host.name}: it has lost its record of the apply of {record.say('study')} (since "
                 f"{record.say('since')}), which somebody may have confirmed. Keep the winner with: tuner "
-                "confirm. "
-                "Roll back with: tuner apply STUDY --undo"
+                "confirm. Roll back with: tuner apply STUDY --undo"
             )
         reply = read_reply(self.host.name, self.send_whole(requests.adoption(record)))
         return next((word for word in (ADOPTED, PRESENT) if word in reply), NOTHING)

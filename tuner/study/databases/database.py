@@ -97,8 +97,7 @@ def connect_database(
         )
         raise TargetError(
             f"{where}: the tables of this storage are of another version of Optuna ({have}; the installed "
-            f"one needs {want}). "
-            f"{remedy}"
+            f"one needs {want}). {remedy}"
         )
     return storage
 
