@@ -51,8 +51,8 @@ test: lint ## Run all checks, and a test of every rule
 	@$(BIN)/python -m pytest -m "alone and not ($(MORE) or $(APART))"
 
 .PHONY: test-more
-test-more: setup ## Run the long tests that `make test` leaves out
-	@$(TOGETHER) -m "($(MORE)) and not (alone or $(APART))"
+test-more: setup ## Run the long tests that `make test` leaves out, and more examples of each property
+	@$(TOGETHER) -m "($(MORE) or hypothesis) and not (alone or $(APART))" --hypothesis-profile=all-examples
 	@$(BIN)/python -m pytest -m "($(MORE)) and alone and not ($(APART))"
 
 .PHONY: lint

@@ -10,9 +10,10 @@ from hypothesis import settings
 from tests.testbed.bed import Testbed, open_testbed
 from tests.testbed.host import TestHost
 
-# How long an example takes depends on what else runs here.
-settings.register_profile("tuner", settings(), deadline=None)
-settings.load_profile("tuner")
+# How long an example takes depends on what else runs here. `make test-more` draws the usual number.
+settings.register_profile("all-examples", settings(), deadline=None)
+settings.register_profile("few-examples", settings(), deadline=None, max_examples=25)
+settings.load_profile("few-examples")
 # As the command has it: with more threads, those of the workers wait for each other.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 

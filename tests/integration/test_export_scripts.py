@@ -9,6 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.integration.exported import put
+from tests.more import examples
 from tests.unit.simulated_study import make_summary
 from tuner.export import Rewritten, export
 from tuner.ports import Argv, Service
@@ -61,7 +62,7 @@ class Script:
         return [file.read_bytes() if file.exists() else None for file in self.files]
 
 
-@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(15), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     before=st.lists(CONTENTS, min_size=2, max_size=2),
     after=st.lists(CONTENTS.filter(lambda content: content is not None), min_size=2, max_size=2),

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.integration.waiting import wait_until
+from tests.more import examples
 from tests.testbed.bed import Testbed
 from tests.testbed.host import TestHost
 from tuner.adapters.hosts.ssh import SshHost
@@ -51,7 +52,7 @@ def host(machine: TestHost) -> Iterator[SshHost]:
         yield made
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(words=st.lists(NASTY | ANYTHING, max_size=5), stdin=st.binary(max_size=200))
 def test_any_argument_and_any_stdin_arrive_as_they_are(any_shell: SshHost, words: list[str], stdin: bytes):
     printed, copied = any_shell.run_all(
@@ -64,7 +65,7 @@ def test_any_argument_and_any_stdin_arrive_as_they_are(any_shell: SshHost, words
     assert copied.stdout == stdin
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=examples(15), deadline=None)
 @given(name=NASTY | ANYTHING, content=st.binary(max_size=300))
 def test_any_content_at_any_path_is_read_as_it_was_written(any_shell: SshHost, name: str, content: bytes):
     path = PurePosixPath(f"/tmp/x{name.replace('/', '')}")  # noqa: S108 - of a machine that lives for a second

@@ -5,6 +5,7 @@ from pathlib import Path
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.more import examples
 from tests.property.space_strategies import HOST
 from tests.unit.space.test_built_in_spaces import in_force
 from tuner.space import Space, SpaceFacts, available_spaces, load_space
@@ -34,7 +35,7 @@ def searched(space: Space) -> set[str]:
     return {each.parameter for each in space.dimensions}
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(names, loads, st.integers(1, 100_000))
 def test_what_cannot_act_is_no_dimension_and_has_its_default(name, facts, connections):
     space = load(name, facts, connections)
@@ -47,7 +48,7 @@ def test_what_cannot_act_is_no_dimension_and_has_its_default(name, facts, connec
     assert [each for each in fixed if config[each] != default[each] and each not in moving] == []
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(names, loads, st.data())
 def test_whoever_knows_less_of_the_load_searches_more(name, facts, data):
     told = data.draw(st.sets(st.sampled_from(sorted(facts))))

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests.more import examples
 from tuner.adapters.hosts.local import LocalHost
 from tuner.adapters.servers.apache import Apache
 from tuner.adapters.servers.apache.installation import answer_questions
@@ -94,7 +95,7 @@ def dump(main: Path) -> list[tuple[str, str]]:
     ]
 
 
-@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(20), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(main=texts, first=texts, second=texts, line_end=line_ends)
 def test_what_counts_is_what_the_program_says(
     directory: Path, version: tuple[int, ...], main: str, first: str, second: str, line_end: str

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 
+from tests.more import examples
 from tests.property.checked_apart import Checked, Checker, open_checker, read_trace
 from tests.property.hostile_studies import HostileStudy, hostile_studies
 
@@ -36,10 +37,10 @@ def expect_harmless(checked: Checked) -> None:
     assert checked.changed == ()
 
 
-def few(examples: int) -> settings:
+def few(most: int) -> settings:
     quiet = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.data_too_large]
     return settings(
-        max_examples=examples,
+        max_examples=examples(most),
         deadline=None,
         phases=[Phase.generate],
         suppress_health_check=quiet,

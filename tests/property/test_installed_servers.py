@@ -9,6 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.installed import installed, put, remove, run
+from tests.more import examples
 from tests.property.space_strategies import points
 from tuner.adapters.servers.apache import Apache
 from tuner.adapters.servers.php_fpm import PhpFpm
@@ -17,7 +18,7 @@ from tuner.space import Space, SpaceFacts, load_space
 
 Place = tuple[Sandbox, Installation]
 """Where the service is, and how it was found there."""
-few = settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+few = settings(max_examples=examples(12), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 def load(name: str, server: str, found: Installation) -> Space:

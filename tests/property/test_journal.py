@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.originals import put_back
+from tests.more import examples
 from tuner.errors import TargetError
 from tuner.ports import ABSENT, FileState
 from tuner.restore.journal import Journal
@@ -46,7 +47,7 @@ def run_until_it_fails(
 
 
 @given(beginning=beginnings, changes=writes, later=writes, fail_at=st.integers(0, 25), error=errors)
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=examples(150))
 def test_restoring_undoes_every_write_wherever_it_was_cut_off(
     beginning: dict[PurePosixPath, FileState],
     changes: list[tuple[PurePosixPath, FileState]],
@@ -67,7 +68,7 @@ def test_restoring_undoes_every_write_wherever_it_was_cut_off(
 
 
 @given(beginning=beginnings, changes=writes, last=st.tuples(st.sampled_from(PATHS), states), data=st.data())
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=examples(150))
 def test_a_line_cut_off_at_any_byte_belongs_to_a_write_that_never_happened(
     beginning: dict[PurePosixPath, FileState],
     changes: list[tuple[PurePosixPath, FileState]],

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.more import examples
 from tests.unit.statistics.made_trials import BASE, make_trial, make_window
 from tuner.ports import Latency
 from tuner.records import Role
@@ -137,7 +138,7 @@ def test_a_better_window_never_turns_going_on_into_pruning(values, level, incumb
 histograms = st.dictionaries(st.floats(0.01, 1e4), st.integers(1, 5_000), min_size=1, max_size=8)
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(st.lists(histograms, min_size=1, max_size=4), st.sampled_from([0.5, 0.9, 0.99]))
 def test_a_merged_quantile_is_that_of_all_requests_together(several, q):
     merged = merge([Latency(quantiles_ms={q: 0.0}, samples=sum(h.values()), histogram=h) for h in several])

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.installed import mount
+from tests.more import examples
 from tests.property.space_strategies import points
 from tests.unit.adapters.servers.nginx.layouts import LAYOUTS, MAIN, find
 from tuner.adapters.hosts.local import LocalHost
@@ -23,8 +24,8 @@ from tuner.space import Space, SpaceFacts, load_space
 COMMENT = b"#[^\n]*"
 FOLDERS = ("/etc/nginx", "/usr/share/nginx")
 WRITTEN_WITH_OTHERS = {"open_file_cache_inactive", "access_log_buffer"}
-few = settings(max_examples=8, deadline=None)
-many = settings(max_examples=20, deadline=None)
+few = settings(max_examples=examples(8), deadline=None)
+many = settings(max_examples=examples(20), deadline=None)
 
 
 @cache
@@ -139,7 +140,7 @@ def test_a_configuration_that_is_taken_back_is_the_one_that_was_there(name: str,
 text = st.text(st.sampled_from(list("ab${}();#'\"\\ \t\r\n\x85é")), max_size=60)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(comment=text, word=text)
 def test_whatever_stands_in_comments_and_quotes_is_passed_over(comment: str, word: str):
     inside = comment.replace("\n", " ").encode()

@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.more import examples
 from tests.property.directives import Writer, beyond, known, writers
 from tests.property.hostile_values import scalars
 from tuner.errors import ConfigRejected, TargetError, TunerError, UsageError
@@ -28,7 +29,7 @@ def hostile(server: str) -> st.SearchStrategy[dict[str, Scalar]]:
 
 
 @pytest.mark.parametrize("way", WRITERS)
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(data=st.data())
 def test_a_value_is_written_as_one_value_or_refused(way: str, data: st.DataObject):
     writer = writers()[way]

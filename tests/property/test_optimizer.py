@@ -5,6 +5,7 @@ import optuna
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.more import examples
 from tests.property.space_strategies import load, points, spaces
 from tests.unit.simulation import without_hints
 from tuner.optimize.catalogue import make_optimizer
@@ -97,7 +98,7 @@ def test_a_sparse_point_changes_something_where_something_can_be_changed(space, 
     assert (draw_sparse(space.dimensions, default, rng=rng) != default) == may_change
 
 
-@settings(max_examples=24, deadline=None)
+@settings(max_examples=examples(24), deadline=None)
 @given(own, tunable, seeds, st.sampled_from([0, STARTUP_TRIALS - 1, STARTUP_TRIALS, STARTUP_TRIALS + 6]))
 def test_every_suggestion_lies_within_the_dimensions_and_is_the_same_again(name, space, seed, count):
     optimizer = make_optimizer(name, space.encode(space.default()))
@@ -110,7 +111,7 @@ def test_every_suggestion_lies_within_the_dimensions_and_is_the_same_again(name,
     assert again.suggest(space.dimensions, history, seed=seed % 2**31).point == point
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=examples(12), deadline=None)
 @given(own, st.sampled_from(BUILT_IN), st.integers(0, 2**31 - 2), st.sampled_from([0, STARTUP_TRIALS + 5]))
 def test_another_seed_suggests_something_else(optimizer_name, name, seed, count):
     """Where no hint says with what to begin."""

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.more import leave_to_more
+from tests.more import examples, leave_to_more
 from tests.property.space_strategies import points
 from tuner.adapters.hosts.local import LocalHost
 from tuner.adapters.servers.apache import Apache, ApacheMpm, ApachePrefork, ApacheWorker
@@ -45,8 +45,12 @@ WAYS = [
     *((name, TLS if name == "apache-prefork" else H2) for name in SERVERS if name != "caddy"),
 ]
 """Each space, and what clients speak to its server."""
+OF_EACH_SERVER = leave_to_more(
+    WAYS, ("apache-event", HTTP1), ("apache-event", H2), ("caddy", HTTP1), ("h2o", HTTP1), ("h2o", H2),
+    ("nginx", HTTP1), ("nginx", H2),
+)  # fmt: skip
 OF_PROTOCOLS = re.compile("ssl|http2|h2|gzip", re.IGNORECASE)
-few = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+few = settings(max_examples=examples(25), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 very_few = settings(
     max_examples=4, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
@@ -79,6 +83,16 @@ def certificate(sandbox: Sandbox) -> Certificate:
     return make_certificate(sandbox)
 
 
+DETECTED: dict[type[Server], Facts] = {}
+
+
+def detect(server: Server, sandbox: Sandbox) -> Facts:
+    """Look at what is installed, once for each kind of server."""
+    if type(server) not in DETECTED:
+        DETECTED[type(server)] = server.detect(sandbox)
+    return DETECTED[type(server)]
+
+
 def put_in_place(
     server: Server,
     config: Mapping[str, Scalar],
@@ -90,7 +104,7 @@ def put_in_place(
     site = Site(directory=sandbox.directory / server.name, document_root=sandbox.directory / "www")
     if spoken != HTTP1:
         site = replace(site, protocol=H2 if spoken == H2 else HTTP1, certificate=certificate)
-    facts = server.detect(sandbox)
+    facts = detect(server, sandbox)
     for path, content in server.render(config, site, facts).items():
         sandbox.write(path, FileState(content=content))
     checked = sandbox.run(server.check(site, facts) or (), timeout_s=20)
@@ -137,7 +151,7 @@ def values_of(dimension: Dimension) -> Iterator[Scalar]:
         yield int(value) if dimension.kind == "int" else value
 
 
-@pytest.mark.parametrize(("name", "spoken"), WAYS)
+@pytest.mark.parametrize(("name", "spoken"), OF_EACH_SERVER)
 def test_the_real_check_takes_each_setting_alone_at_its_ends_and_between(
     name: str, spoken: str, sandbox: Sandbox, certificate: Certificate
 ):
@@ -218,7 +232,7 @@ def require_processes_as_they_are(config: Mapping[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("name", ["apache-event", "apache-worker", "apache-prefork", "apache-mpm"])
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 @given(machine=machines, data=st.data())
 def test_no_mpm_has_a_reason_to_change_any_value(
     name: str, machine: tuple[int, int, int], data: st.DataObject
@@ -239,7 +253,7 @@ def test_no_mpm_has_a_reason_to_change_any_value(
         assert held < (Apache().needs(config).open_files or 0)
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 @given(machine=machines, data=st.data())
 def test_nginx_is_never_asked_for_what_its_limits_would_cut(
     machine: tuple[int, int, int], data: st.DataObject
@@ -263,7 +277,7 @@ def load_kernel() -> tuple[Space, Facts]:
     return load_space(["sysctl-net", ALL_RISKS], facts=known, base=Path()), facts
 
 
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(15), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_any_kernel_settings_are_taken_by_the_kernel_as_they_are(sandbox: Sandbox, data: st.DataObject):
     space, facts = load_kernel()
@@ -276,7 +290,7 @@ def test_any_kernel_settings_are_taken_by_the_kernel_as_they_are(sandbox: Sandbo
     assert Sysctl().effective(sandbox, config, site, facts, None) == config
 
 
-@settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(10), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_any_configuration_can_be_written_into_the_installed_h2o(sandbox: Sandbox, data: st.DataObject):
     space = load("h2o", cores=os.cpu_count() or 1, connections=100)

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests.more import examples
 from tests.property.space_strategies import HOST, load
 from tests.unit.space.samples import WHOLE
 from tuner.errors import UsageError
@@ -48,13 +49,13 @@ def refusal_of(content: bytes) -> str | None:
     return None
 
 
-@settings(LOOSE, max_examples=200)
+@settings(LOOSE, max_examples=examples(200))
 @given(mutations())
 def test_a_file_with_changed_bytes_loads_or_is_refused(content):
     refusal_of(content)
 
 
-@settings(LOOSE, max_examples=100)
+@settings(LOOSE, max_examples=examples(100))
 @given(mutations())
 def test_a_refusal_names_the_file_and_is_printable(content):
     message = refusal_of(content)
@@ -63,7 +64,7 @@ def test_a_refusal_names_the_file_and_is_printable(content):
     assert message is None or message.replace("\n", " ").isprintable()
 
 
-@settings(LOOSE, max_examples=150)
+@settings(LOOSE, max_examples=examples(150))
 @given(st.binary(max_size=300))
 def test_any_bytes_load_or_are_refused(content):
     with suppress(UsageError):
@@ -85,14 +86,14 @@ entries = st.recursive(
 DEMO = {"server": "demo", "parameters": {"x": {"kind": "int", "low": 1, "high": 9, "default": 3}}}
 
 
-@settings(LOOSE, max_examples=150)
+@settings(LOOSE, max_examples=examples(150))
 @given(st.dictionaries(words, entries, max_size=4))
 def test_any_entry_of_a_study_refines_or_is_refused(entry):
     with suppress(UsageError):
         load(DEMO, entry)
 
 
-@settings(LOOSE, max_examples=150)
+@settings(LOOSE, max_examples=examples(150))
 @given(st.dictionaries(words, leaves, max_size=8))
 def test_any_description_of_a_parameter_loads_or_is_refused(fields):
     with suppress(UsageError):
@@ -120,7 +121,7 @@ expressions = st.recursive(
 )
 
 
-@settings(LOOSE, max_examples=150)
+@settings(LOOSE, max_examples=examples(150))
 @given(
     expressions | st.text(max_size=30),
     st.integers(-5, 5),

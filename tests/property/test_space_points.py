@@ -6,6 +6,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from tests.more import examples
 from tests.property.space_strategies import load, points, spaces
 from tests.unit.space.samples import WHOLE
 from tests.unit.space.samples import load as load_sample
@@ -27,7 +28,7 @@ def assert_valid(space: Space, config: dict) -> None:
     assert space.decode(space.encode(config)) == config
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(data=st.data())
 def test_any_point_of_any_space_is_a_valid_configuration(data):
     space = data.draw(spaces())
@@ -38,13 +39,13 @@ def test_any_point_of_any_space_is_a_valid_configuration(data):
     assert space.complete({name: new for name, (_, new) in space.changes(config).items()}) == config
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(data=st.data())
 def test_any_point_of_the_sample_is_valid_but_for_declared_constraints(whole, data):
     assert_valid(whole, whole.decode(data.draw(points(whole))))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(data=st.data())
 def test_any_point_of_the_built_in_spaces_is_valid(built_in, data):
     config = built_in.decode(data.draw(points(built_in)))
@@ -53,7 +54,7 @@ def test_any_point_of_the_built_in_spaces_is_valid(built_in, data):
     assert all(isinstance(value, (bool, int, float, str)) for value in config.values())
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(data=st.data())
 def test_decoding_is_deterministic_and_encoding_settles(whole, data):
     point = data.draw(points(whole))
@@ -64,7 +65,7 @@ def test_decoding_is_deterministic_and_encoding_settles(whole, data):
     assert whole.encode(whole.decode(settled)) == settled
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(data=st.data())
 def test_any_part_of_a_configuration_completes_to_a_valid_one_with_fit(whole, data):
     config = whole.decode(data.draw(points(whole)))
@@ -75,7 +76,7 @@ def test_any_part_of_a_configuration_completes_to_a_valid_one_with_fit(whole, da
     assert whole.violations(fitted) == whole.rules.broken(fitted)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(data=st.data())
 def test_choices_alone_make_the_configuration_again(built_in, data):
     config = built_in.decode(data.draw(points(built_in)))
@@ -84,7 +85,7 @@ def test_choices_alone_make_the_configuration_again(built_in, data):
     assert built_in.complete(values, fit=True) == config
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(data=st.data())
 def test_any_valid_configuration_is_rounded_to_a_valid_one_of_the_same_settings(built_in, data):
     config = built_in.decode(data.draw(points(built_in)))

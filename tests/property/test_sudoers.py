@@ -9,6 +9,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from tests.more import examples
 from tuner.adapters.hosts.local import LocalHost
 from tuner.hosts.sudoers import write_sudoers
 from tuner.ports import Argv
@@ -87,7 +88,7 @@ def unescape(pattern: str) -> str:
 
 
 @given(argvs=st.lists(ARGV, min_size=1, max_size=5))
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 def test_what_comes_back_is_exactly_what_was_asked(tmp_path_factory, argvs):
     text = write_sudoers(LocalHost(), USER, argvs)
 
@@ -97,7 +98,7 @@ def test_what_comes_back_is_exactly_what_was_asked(tmp_path_factory, argvs):
 
 
 @given(argv=ARGV, other=ARGV)
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 def test_sudo_allows_the_command_and_no_other(sudo, argv, other):
     assume(" ".join(argv) != " ".join(other))
     text = write_sudoers(LocalHost(), USER, [argv])

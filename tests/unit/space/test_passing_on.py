@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.more import examples
 from tests.unit.space.samples import HOST, load, with_parameter
 from tuner.errors import UsageError
 from tuner.space import Space, SpaceFacts, facts_from_json, facts_to_json, load_space
@@ -150,7 +151,7 @@ class TestWebServers:
         assert not searched(behind(server, "websocket")) & of_requests
 
     @given(st.data())
-    @settings(max_examples=20, deadline=None)
+    @settings(max_examples=examples(20), deadline=None)
     def test_kept_connections_leave_php_fpm_processes_for_the_others(self, server, data):
         space = behind(server, "fastcgi", "php-fpm")
 
@@ -166,7 +167,7 @@ class TestWebServers:
             assert processes * config.get("ProxyPass.max", 1) <= children
 
     @given(st.data())
-    @settings(max_examples=20, deadline=None)
+    @settings(max_examples=examples(20), deadline=None)
     def test_no_candidate_holds_fewer_connections_whatever_it_keeps_open(self, server, data):
         space = behind(server, "http", connections=2000)
 
@@ -176,7 +177,7 @@ class TestWebServers:
 
 
 @given(st.data())
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 @pytest.mark.parametrize("module", ["proxy", "fastcgi"])
 def test_buffers_keep_to_the_rules_of_nginx(module, data):
     space = behind("nginx", "http" if module == "proxy" else "fastcgi", allow="semantic")
