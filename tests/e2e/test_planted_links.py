@@ -50,7 +50,6 @@ WHO_OPENS_WHAT = {
 }
 FIRST = [(name, commands[:2]) for name, commands in WHO_OPENS_WHAT.items()]
 OTHERS = [(name, commands[2:]) for name, commands in WHO_OPENS_WHAT.items() if commands[2:]]
-CASES = leave_to_more([*FIRST, *OTHERS], *FIRST)
 WRITING = re.compile(r"(?:open|openat|openat2|creat)\(.*O_(?:WRONLY|RDWR|CREAT|TRUNC).* = \d+<([^>]*)>")
 
 
@@ -64,28 +63,35 @@ def stopped(tmp_path_factory):
     return tuner.folder
 
 
+def receive(stopped: Path, folder: Path) -> CommandLine:
+    """Put the study into a folder of its own, beside which the precious file is."""
+    shutil.copytree(stopped, folder / "received")
+    (folder / "elsewhere").mkdir()
+    (folder / "elsewhere" / "authorized_keys").write_text(PRECIOUS)
+    return CommandLine(folder / "received")
+
+
+def elsewhere(tuner: CommandLine) -> Path:
+    return tuner.folder.parent / "elsewhere"
+
+
 @pytest.fixture
 def tuner(tmp_path, stopped):
-    """The study in a folder of its own, beside which the precious file is."""
-    shutil.copytree(stopped, tmp_path / "received")
-    (tmp_path / "elsewhere").mkdir()
-    (tmp_path / "elsewhere" / "authorized_keys").write_text(PRECIOUS)
-    return CommandLine(tmp_path / "received")
+    return receive(stopped, tmp_path)
 
 
 def plant_link(tuner: CommandLine, name: str) -> Path:
     """Put a link where a file or a folder of the study belongs, to the precious ones."""
-    elsewhere = tuner.folder.parent / "elsewhere"
     place = tuner.folder / "study.study" / name
     if not name:
         place = tuner.folder / "study.study"
-        place.rename(elsewhere / "study.study")
-        place.symlink_to(elsewhere / "study.study")
+        place.rename(elsewhere(tuner) / "study.study")
+        place.symlink_to(elsewhere(tuner) / "study.study")
     elif name in {"exports", "comparisons", "contests", "sweeps", "curves"}:
-        place.symlink_to(elsewhere)
+        place.symlink_to(elsewhere(tuner))
     else:
         place.unlink(missing_ok=True)
-        place.symlink_to(elsewhere / "authorized_keys")
+        place.symlink_to(elsewhere(tuner) / "authorized_keys")
     return place
 
 
@@ -96,30 +102,32 @@ from tuner.cli import main
 
 for module in pkgutil.iter_modules(tuner.commands.__path__, "tuner.commands."):
     __import__(module.name)
-for arguments in json.loads(sys.argv[1]):
+for folder, arguments in json.loads(sys.argv[1]):
     if not (pid := os.fork()):
+        os.chdir(folder)
         sys.argv = ["tuner", *arguments]
         main()
     print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), file=sys.stderr, flush=True)
 """
 
 
-def run_traced(tuner: CommandLine, *commands: str) -> tuple[str, set[str]]:
-    """Run commands, each in a process of its own, under one strace.
+def run_traced(tuner: CommandLine, trace: Path, *runs: tuple[Path, str]) -> tuple[list[str], set[str]]:
+    """Run commands in their folders, each in a process of its own, under one strace.
 
-    Returns what they said, each with its exit code behind it, and every file that they, or what they started,
-    opened for writing.
+    Returns what each said, with its exit code behind it, and every file that they, or what they started, opened
+    for writing.
     """
-    trace = tuner.folder.parent / "trace"
     strace = (
         "strace", "-f", "-qq", "-y", "-s", "0", "--seccomp-bpf",
         "-e", "trace=open,openat,openat2,creat", "-o", str(trace),
     )  # fmt: skip
+    each = json.dumps([(str(folder), COMMANDS[command]) for folder, command in runs])
     ended = subprocess.run(
-        [*strace, sys.executable, "-c", RUN_EACH, json.dumps([COMMANDS[each] for each in commands])],
-        cwd=tuner.folder, env=tuner.environment, capture_output=True, text=True, timeout=600, check=True,
+        [*strace, sys.executable, "-c", RUN_EACH, each],
+        cwd=trace.parent, env=tuner.environment, capture_output=True, text=True, timeout=600, check=True,
     )  # fmt: skip
-    return ended.stderr, {match[1] for match in WRITING.finditer(trace.read_text())}
+    said = re.findall(r"(?s)(.*?^-?\d+\n)", ended.stderr, re.MULTILINE)
+    return said, {match[1] for match in WRITING.finditer(trace.read_text())}
 
 
 def picture(folder: Path) -> dict[str, tuple[int, bytes]]:
@@ -130,20 +138,25 @@ def picture(folder: Path) -> dict[str, tuple[int, bytes]]:
     }
 
 
-@pytest.mark.parametrize(("name", "commands"), CASES)
-def test_no_command_follows_a_planted_link(tuner, name, commands):
-    place = plant_link(tuner, name)
-    elsewhere = tuner.folder.parent / "elsewhere"
-    before = picture(elsewhere)
+@pytest.mark.parametrize("cases", leave_to_more([FIRST, OTHERS]), ids=["the first of each", "others"])
+def test_no_command_follows_a_planted_link(stopped, tmp_path, cases):
+    received = {name: receive(stopped, tmp_path / (name or "all")) for name, _ in cases}
+    places = {name: plant_link(tuner, name) for name, tuner in received.items()}
+    before = {name: picture(elsewhere(tuner)) for name, tuner in received.items()}
+    runs = [(name, command) for name, commands in cases for command in commands]
 
-    said, opened = run_traced(tuner, *commands)
+    said, opened = run_traced(
+        received[runs[0][0]], tmp_path / "trace", *((received[name].folder, each) for name, each in runs)
+    )
 
-    refusal = rf"^tuner: .*{re.escape(place.name)}: this is a symbolic link.*\n{USAGE}$"
-    assert len(re.findall(refusal, said, re.MULTILINE)) == len(commands), said
-    assert "Traceback" not in said
-    assert picture(elsewhere) == before
-    assert not [path for path in opened if path.startswith(str(elsewhere))]
-    assert place.is_symlink()
+    for (name, command), words in zip(runs, said, strict=True):
+        refusal = rf"^tuner: .*{re.escape(places[name].name)}: this is a symbolic link.*\n{USAGE}$"
+        assert re.search(refusal, words, re.MULTILINE), (name, command, words)
+        assert "Traceback" not in words, (name, command)
+    for name, tuner in received.items():
+        assert picture(elsewhere(tuner)) == before[name], name
+        assert not [path for path in opened if path.startswith(str(elsewhere(tuner)))], name
+        assert places[name].is_symlink()
 
 
 @pytest.mark.parametrize("name", ["lock", "log", "study.db"])
@@ -204,10 +217,11 @@ def test_an_output_takes_the_place_of_a_hard_link_and_leaves_the_other_name(tune
     assert (tuner.folder / "mine.html").stat().st_size > 10_000
 
 
-def test_nothing_outside_is_opened_for_writing(tuner):
-    said, opened = run_traced(tuner, "check", "report", "show")
+@pytest.mark.parametrize("commands", leave_to_more([["report", "show"], ["check"]]))
+def test_nothing_outside_is_opened_for_writing(tuner, tmp_path, commands):
+    said, opened = run_traced(tuner, tmp_path / "trace", *((tuner.folder, each) for each in commands))
 
-    assert re.findall(r"(?m)^\d+$", said) == ["0"] * 3, said
+    assert [each.splitlines()[-1] for each in said] == ["0"] * len(commands), said
     assert [path for path in opened if path.startswith(str(tuner.folder))]
     of_the_sandbox = ("/proc/", "/dev/", "/memfd:", "/sys/fs/cgroup/")
     assert not [path for path in opened if not path.startswith((str(tuner.folder), *of_the_sandbox))]
