@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.integration.browser import Page, open_browser
+from tests.more import leave_to_more
 from tests.unit.advice.samples import make_hostile
 from tests.unit.report.test_contest import RATES, make_contest
 from tests.unit.report.test_curve import DEFAULT_RATES, WINNER_RATES, make_curve, rates
@@ -23,6 +24,11 @@ from tuner.report.sweep.page import render_sweep
 
 WIDTHS = (1280, 390)
 THEMES = ("light", "dark")
+WINDOWS = [
+    (1280, "light"),
+    (390, "dark"),
+    *(pytest.param(each, marks=pytest.mark.more) for each in ((390, "light"), (1280, "dark"))),
+]
 UNDRAWN = """
 [...document.querySelectorAll(".plot")].filter((place) => {
   if (place.closest("details:not([open])")) return false;
@@ -105,7 +111,7 @@ def report(summary: Summary, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-@pytest.fixture(scope="module", params=[(width, theme) for theme in THEMES for width in WIDTHS])
+@pytest.fixture(scope="module", params=WINDOWS)
 def page(browser: Page, report: Path, request: pytest.FixtureRequest) -> Page:
     width, theme = request.param
     browser.prefer(theme)
@@ -157,7 +163,7 @@ OTHER_PAGES = {
 }
 
 
-@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("width", leave_to_more(WIDTHS, 390))
 @pytest.mark.parametrize("name", OTHER_PAGES)
 def test_the_pages_of_other_commands_are_accessible_and_fit_their_window(
     browser: Page, name: str, width: int, tmp_path: Path
