@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
 import pytest
@@ -94,8 +95,15 @@ def test_when_the_winner_must_not_ship_the_next_best_is_confirmed(started, way):
     assert_the_next_best_was_confirmed(campaign, host, seen, WAYS[way])
 
 
-@pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("after", ["rejection", "plan", "pair"])
+@pytest.mark.parametrize(
+    ("way", "after"),
+    leave_to_more(
+        product(WAYS, ("rejection", "plan", "pair")),
+        (crash_the_first, "rejection"),
+        (fail_requests_of_the_first, "plan"),
+        (crash_the_first, "pair"),
+    ),
+)
 def test_cut_off_between_two_confirmations_the_study_resumes_with_the_next_best(started, way, after):
     settings, host, storage, campaign = started
     seen = []
@@ -195,7 +203,7 @@ def two_settings_help(config):
     return (0.18 if config["open_file_cache"] else 0.0) + (0.15 if config["multi_accept"] else 0.0)
 
 
-@pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.parametrize("seed", leave_to_more([1, 2, 3]))
 def test_after_an_outage_a_quick_study_confirms_what_lacks_the_setting_to_blame(tmp_path, seed):
     host = SimulatedHost(
         worth=two_settings_help, seed=seed,

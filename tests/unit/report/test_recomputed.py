@@ -54,14 +54,38 @@ def finish(settings, host, storage, **given):
     return campaign
 
 
+@pytest.fixture(scope="module")
+def confirmed(tmp_path_factory):
+    """A finished study with its winner: settings, storage and campaign; not to be changed."""
+    settings, host = write_study(tmp_path_factory.mktemp("confirmed")), SimulatedHost()
+    storage = open_on_disk(settings, host.clock)
+    return settings, storage, finish(settings, host, storage)
+
+
+@pytest.fixture(scope="module")
+def unimproved(tmp_path_factory):
+    """A finished study in which nothing beat the default: settings and storage; not to be changed."""
+    settings, host = write_study(tmp_path_factory.mktemp("unimproved")), SimulatedHost(worth=nothing_helps)
+    storage = open_in_memory(host.clock)
+    finish(settings, host, storage)
+    return settings, storage
+
+
+@pytest.fixture(scope="module")
+def at_one_rate(tmp_path_factory):
+    """A finished study with response times at one rate: settings, storage and campaign; not to be changed."""
+    settings, host = write_study(tmp_path_factory.mktemp("rate")), SimulatedHost()
+    storage = open_in_memory(host.clock)
+    plan = replace(SMALL_PLAN, rate_pairs=3, rate_window_s=20)
+    return settings, storage, finish(settings, host, storage, plan=plan, fixed_rate=fixed_rate_load())
+
+
 def summary_of(settings, storage, *, running=False):
     return summarize(settings, SPACE, storage, running=running, version="1")
 
 
-def test_a_summary_is_the_same_from_a_storage_that_was_opened_anew(settings):
-    host = SimulatedHost()
-    storage = open_on_disk(settings, host.clock)
-    campaign = finish(settings, host, storage)
+def test_a_summary_is_the_same_from_a_storage_that_was_opened_anew(confirmed):
+    settings, storage, campaign = confirmed
 
     here = summary_of(settings, storage)
     anew = summary_of(settings, open_storage(settings.storage_url, settings.name, create=False))
@@ -73,10 +97,8 @@ def test_a_summary_is_the_same_from_a_storage_that_was_opened_anew(settings):
     assert anew.incumbent == (campaign.ranking().incumbent.config, campaign.ranking().incumbent.posterior)
 
 
-def test_a_summary_of_a_confirmed_study_tells_winner_and_gain(settings):
-    host = SimulatedHost()
-    storage = open_in_memory(host.clock)
-    finish(settings, host, storage)
+def test_a_summary_of_a_confirmed_study_tells_winner_and_gain(confirmed):
+    settings, storage, _ = confirmed
 
     summary = summary_of(settings, storage)
     shown = summary_json(summary)
@@ -112,10 +134,8 @@ def test_a_summary_before_the_confirmation_has_an_incumbent_and_no_winner(settin
     assert "open_file_cache" in summary.changes
 
 
-def test_a_study_in_which_nothing_beat_the_default_has_no_winner(settings):
-    host = SimulatedHost(worth=nothing_helps)
-    storage = open_in_memory(host.clock)
-    finish(settings, host, storage)
+def test_a_study_in_which_nothing_beat_the_default_has_no_winner(unimproved):
+    settings, storage = unimproved
 
     summary = summary_of(settings, storage)
 
@@ -128,7 +148,8 @@ def test_a_verdict_other_than_improved_has_its_reason_wherever_it_is_shown(setti
     host = SimulatedHost()
     storage = open_in_memory(host.clock)
     host.failure_rate = lambda config: 0.05 if storage.recall(CONFIRMATION) and SPACE.changes(config) else 0.0
-    finish(settings, host, storage)
+    # So that there is no time for many next best ones.
+    finish(settings, host, storage, plan=replace(SMALL_PLAN, minutes=4))
 
     summary = summary_of(settings, storage)
     shown = summary_json(summary)
@@ -153,10 +174,8 @@ def test_a_verdict_other_than_improved_has_its_reason_wherever_it_is_shown(setti
     assert [row[0] for row in constraint_rows(summary)] == ["every trial works", "failure_rate <= default"]
 
 
-def test_why_nothing_was_better_is_said_by_what_became_of_those_that_were_tried(settings):
-    host = SimulatedHost(worth=nothing_helps)
-    storage = open_in_memory(host.clock)
-    finish(settings, host, storage)
+def test_why_nothing_was_better_is_said_by_what_became_of_those_that_were_tried(unimproved):
+    settings, storage = unimproved
 
     shown = summary_json(summary_of(settings, storage))
 
@@ -204,11 +223,8 @@ def test_pairs_that_do_not_decide_are_extended_once_as_planned(settings):
     assert len({trial.block for trial in confirmed}) == 12
 
 
-def test_response_times_are_compared_at_one_rate_well_below_what_the_default_can_take(settings):
-    host = SimulatedHost()
-    storage = open_in_memory(host.clock)
-    plan = replace(SMALL_PLAN, rate_pairs=3, rate_window_s=20)
-    campaign = finish(settings, host, storage, plan=plan, fixed_rate=fixed_rate_load())
+def test_response_times_are_compared_at_one_rate_well_below_what_the_default_can_take(at_one_rate):
+    settings, storage, campaign = at_one_rate
 
     at_rate = [trial for trial in campaign.trials if trial.role is Role.LATENCY]
     rates = {round(window.goodput_rps) for trial in at_rate for window in trial.windows}
@@ -222,11 +238,8 @@ def test_response_times_are_compared_at_one_rate_well_below_what_the_default_can
     assert summary_json(summary_of(settings, storage))["latency"]["pairs"] == 3
 
 
-def test_trials_at_a_fixed_rate_change_nothing_else(settings):
-    host = SimulatedHost()
-    storage = open_in_memory(host.clock)
-    plan = replace(SMALL_PLAN, rate_pairs=2, rate_window_s=5)
-    campaign = finish(settings, host, storage, plan=plan, fixed_rate=fixed_rate_load())
+def test_trials_at_a_fixed_rate_change_nothing_else(at_one_rate):
+    settings, storage, campaign = at_one_rate
     summary = summary_of(settings, storage)
 
     at_rate = {trial.number for trial in campaign.trials if trial.role is Role.LATENCY}
@@ -276,10 +289,8 @@ def test_without_a_confirmation_the_default_has_no_capacity():
     assert capacity_rps([]) == 0.0
 
 
-def test_the_default_of_a_confirmed_study_is_the_one_of_its_pairs(settings):
-    host = SimulatedHost()
-    storage = open_in_memory(host.clock)
-    campaign = finish(settings, host, storage)
+def test_the_default_of_a_confirmed_study_is_the_one_of_its_pairs(confirmed):
+    settings, storage, campaign = confirmed
 
     of_pairs = [s for s in campaign.trials if s.role is Role.CONFIRM and s.arm == DEFAULT_ARM]
     assert summary_of(settings, storage).default.trials == len(of_pairs) == SMALL_PLAN.pairs
