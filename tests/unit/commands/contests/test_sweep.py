@@ -99,7 +99,7 @@ def test_every_block_begins_with_all_values_in_an_order_of_its_own(settings, sta
 def test_the_study_itself_learns_nothing_of_a_sweep(settings, host):
     open_on_disk(settings, host.clock)
 
-    module.sweep(settings, NAME, values=[500, 1000])
+    module.sweep(settings, NAME, values=[500, 1000], minutes=1)
 
     assert open_on_disk(settings, host.clock).trials() == ()
     assert len(list((settings.folder / SWEEPS).glob("*.db"))) == 1
@@ -122,10 +122,10 @@ def test_an_interrupted_sweep_resumes_with_a_block_of_its_own(settings, host, st
 
 
 def test_the_same_sweep_again_is_read_and_not_measured(settings, started):
-    first = module.sweep(settings, NAME, values=[500, 2000])
+    first = module.sweep(settings, NAME, values=[500, 2000], minutes=1)
     made = len(openings(started))
 
-    again = module.sweep(settings, NAME, values=[500, 2000])
+    again = module.sweep(settings, NAME, values=[500, 2000], minutes=1)
 
     assert len(openings(started)) == made
     assert again.best == first.best
@@ -166,8 +166,8 @@ def test_a_baseline_that_fails_ends_the_sweep(settings, host):
 def test_special_values_and_choices_are_swept_too(settings, host):
     host.worth = lambda config: 0.2 if config["open_file_cache"] else 0.0
 
-    found = module.sweep(settings, "open_file_cache")
-    flags = module.sweep(settings, "sendfile")
+    found = module.sweep(settings, "open_file_cache", minutes=2)
+    flags = module.sweep(settings, "sendfile", minutes=1)
 
     assert found.baseline == 0
     assert found.show(found.baseline) == "off"
@@ -209,7 +209,7 @@ def test_a_sweep_at_the_winner_leaves_its_other_settings_as_they_are(settings, h
     confirmation = Confirmation(config=winner, pairs=4, windows=2, extend_to=4, looks=1)
     open_on_disk(settings, host.clock).remember(CONFIRMATION, confirmation)
 
-    found = module.sweep(settings, NAME, around="winner", at="winner")
+    found = module.sweep(settings, NAME, around="winner", at="winner", minutes=2)
 
     assert found.baseline == 2000
     assert {each.config["open_file_cache"] for each in openings(started)} == {2000}
@@ -220,15 +220,15 @@ def test_a_sweep_at_the_winner_leaves_its_other_settings_as_they_are(settings, h
 def test_a_study_that_compares_what_the_server_costs_has_sweeps_that_do(settings, host):
     open_on_disk(settings, host.clock).remember(METRIC, Metric.PER_CPU)
 
-    found = module.sweep(settings, NAME, values=[2000])
+    found = module.sweep(settings, NAME, values=[2000], minutes=1)
 
     assert found.metric is Metric.PER_CPU
     assert "CPU second" in found.advice or found.advice.startswith("Keep")
 
 
 def test_sweeps_are_read_back_from_the_folder_alone(settings):
-    module.sweep(settings, NAME, values=[500, 2000])
-    module.sweep(settings, "sendfile")
+    module.sweep(settings, NAME, values=[500, 2000], minutes=1)
+    module.sweep(settings, "sendfile", minutes=1)
 
     found = read_sweeps(settings, space_of(*TUNED))
 

@@ -171,7 +171,7 @@ def test_every_block_holds_all_entrants_in_an_order_of_its_own(write, started):
 def test_a_server_for_which_nothing_was_proven_runs_with_its_default(write, host):
     host.worth = lambda config: -0.05 * len(space_of(*TUNED).changes(config))
 
-    found = module.versus([write("slow"), write("quick")])
+    found = module.versus([write("slow"), write("quick")], blocks=4)
 
     assert found.labels == ("slow default", "quick default")
     assert len([note for note in found.plan.notes if "nothing was proven better" in note]) == 2
@@ -183,7 +183,7 @@ def test_presets_of_the_files_are_measured_and_nothing_is_tuned(write, host, tun
         (0.2 if config["open_file_cache"] else 0.0) - (0 if config["sendfile"] else 0.1)
     )
 
-    found = module.versus([write("slow", more=STEPS), write("quick")], with_presets=True)
+    found = module.versus([write("slow", more=STEPS), write("quick")], with_presets=True, blocks=5)
 
     assert tuned == []
     assert found.labels == ("slow default", "slow cached", "slow cached, copied", "quick default")
@@ -192,7 +192,7 @@ def test_presets_of_the_files_are_measured_and_nothing_is_tuned(write, host, tun
 
 
 def test_the_presets_of_a_single_study_can_be_measured(write):
-    found = module.versus([write("slow", more=STEPS)], with_presets=True)
+    found = module.versus([write("slow", more=STEPS)], with_presets=True, blocks=3)
 
     assert found.labels == ("default", "cached", "cached, copied")
 
@@ -200,7 +200,7 @@ def test_the_presets_of_a_single_study_can_be_measured(write):
 def test_a_preset_that_does_not_fit_the_host_is_left_out_with_the_reason(write):
     steps = STEPS + "      nothing: {values: {keepalive_requests: 500}}\n"
 
-    found = module.versus([write("slow", more=steps)], with_presets=True)
+    found = module.versus([write("slow", more=steps)], with_presets=True, blocks=3)
 
     assert "nothing" not in found.labels
     (note,) = found.plan.notes
@@ -263,7 +263,7 @@ def test_a_study_that_compares_what_its_server_costs_makes_all_compare_that(writ
     slow, quick = write("slow"), write("quick", more=STEPS)
     open_on_disk(slow, host.clock).remember(METRIC, Metric.PER_CPU)
 
-    found = module.versus([slow, quick], with_presets=True)
+    found = module.versus([slow, quick], with_presets=True, blocks=3)
 
     assert found.metric is Metric.PER_CPU
     assert "the limit of slow" in found.plan.notes[0]
