@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.e2e.command_line import CommandLine
 from tuner.cli import GROUPS
 
 COUNT_THREADS = """
@@ -96,14 +97,16 @@ def test_where_it_happened_is_shown_when_it_is_asked_for(arguments):
     assert "in fail" in ended.stderr
 
 
-def test_commands_that_it_runs_are_shown_when_it_is_debugged():
-    debugged, plain = (call(TUNER, *more, "init", "nginx", "-o", "/dev/null/a") for more in (["--debug"], []))
+def test_commands_that_it_runs_are_shown_when_it_is_debugged(tmp_path: Path):
+    arguments = ("init", "nginx", "-o", "/dev/null/a")
+    debugged = call(TUNER, "--debug", *arguments)
+    plain = CommandLine(tmp_path).call(*arguments)
 
     assert " DEBUG tuner.adapters.hosts.command_runner: ran " in debugged.stderr
     assert "DEBUG" not in plain.stderr
 
 
-def test_an_error_keeps_its_code_when_it_is_debugged():
+def test_an_error_keeps_its_code_when_it_is_debugged(tmp_path: Path):
     ended = call(TUNER, "--debug", "spaces", "nowhere")
 
     assert ended.returncode == 2
@@ -151,16 +154,16 @@ def test_every_locale_can_print_a_space(variables):
 
 
 @pytest.mark.parametrize("arguments", [("-h",), ("run", "-h"), ("show", "-h")])
-def test_help_has_its_short_name(arguments):
-    ended = call(TUNER, *arguments)
+def test_help_has_its_short_name(tmp_path: Path, arguments: tuple[str, ...]):
+    ended = CommandLine(tmp_path).call(*arguments)
 
     assert ended.returncode == 0
     assert "Usage: tuner" in ended.stdout
 
 
 @pytest.mark.parametrize("columns", ["80", "40"])
-def test_the_list_of_commands_has_groups_and_cuts_no_sentence_off(columns):
-    said = call(TUNER, "-h", variables={"COLUMNS": columns}).stdout
+def test_the_list_of_commands_has_groups_and_cuts_no_sentence_off(tmp_path: Path, columns: str):
+    said = CommandLine(tmp_path).call("-h", environment={"COLUMNS": columns}).stdout
     listed = " ".join(said.partition("\nStart:\n")[2].split())
 
     assert re.findall(r"^(\w+):$", said, re.MULTILINE)[1:] == [*GROUPS]
@@ -168,8 +171,8 @@ def test_the_list_of_commands_has_groups_and_cuts_no_sentence_off(columns):
     assert listed.startswith("init Write a commented study file for a server on this machine")
 
 
-def test_a_command_takes_the_options_of_how_much_it_says_before_and_after_its_name():
+def test_a_command_takes_the_options_of_how_much_it_says_before_and_after_its_name(tmp_path: Path):
     for arguments in (("-q", "adapters"), ("adapters", "-q"), ("adapters", "--verbose"), ("-v", "adapters")):
-        ended = call(TUNER, *arguments)
+        ended = CommandLine(tmp_path).call(*arguments)
         assert ended.returncode == 0, ended.stderr
         assert "server" in ended.stdout
