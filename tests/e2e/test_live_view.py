@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.command_line import TUNER, CommandLine
+from tests.more import leave_to_more
 from tests.testbed.processors import idle_processors_here
 
 ESCAPE = "\x1b"
@@ -102,7 +103,7 @@ def test_where_plain_text_is_wanted_a_terminal_gets_no_escape_code(variables, tm
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize("variables", [{}, *PLAIN], ids=str)
+@pytest.mark.parametrize("variables", leave_to_more([{}, *PLAIN]), ids=str)
 def test_a_pipe_gets_plain_lines(variables, tmp_path: Path):
     written = through_pipe([sys.executable, "-c", STORY], variables, tmp_path)
 
@@ -110,7 +111,9 @@ def test_a_pipe_gets_plain_lines(variables, tmp_path: Path):
     assert "search\n  best estimate 1.22× [1.15, 1.30]  sendfile off\n  a compiler ran\nthe end\n" in written
 
 
-@pytest.mark.parametrize("variables", [{"FORCE_COLOR": "1"}, {"FORCE_COLOR": "1", "CI": "true"}], ids=str)
+@pytest.mark.parametrize(
+    "variables", leave_to_more([{"FORCE_COLOR": "1", "CI": "true"}, {"FORCE_COLOR": "1"}]), ids=str
+)
 def test_forced_colours_in_a_log_redraw_nothing(variables, tmp_path: Path):
     written = through_pipe([sys.executable, "-c", STORY], variables, tmp_path)
 

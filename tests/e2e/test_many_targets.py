@@ -83,7 +83,7 @@ def test_when_the_controller_ends_every_host_is_given_back(
 def test_a_host_that_cannot_be_used_is_named_before_anything_begins(tuner: CommandLine):
     study = tuner.write(text=STUDY.format(targets="local, ssh://root@127.0.0.1:1"))
 
-    done = tuner.run("run", study)
+    done = tuner.call("run", study)
 
     assert done.returncode == 3
     assert "1 of 2 hosts cannot be used, and nothing was started. ssh://root@127.0.0.1:1:" in done.stderr
@@ -97,7 +97,7 @@ def test_two_names_of_one_machine_are_refused_before_anything_begins(
         (host.root / "etc/machine-id").write_text("0123456789abcdef0123456789abcdef\n")
     study = write(tuner, hosts)
 
-    done = tuner.run("run", study, "--yes")
+    done = tuner.call("run", study, "--yes")
 
     assert done.returncode == 2
     assert "are one machine" in done.stderr

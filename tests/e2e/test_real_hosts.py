@@ -69,7 +69,7 @@ def write(tuner: CommandLine, host: TestHost, more: str = ""):
 def test_a_check_shows_what_a_run_would_change_and_changes_nothing(tuner: CommandLine, web: TestHost):
     before = look_at(web)
 
-    done = tuner.run("check", write(tuner, web), "--plan")
+    done = tuner.call("check", write(tuner, web), "--plan")
 
     assert done.returncode == 0, done.stderr
     assert "nginx 1." in done.stdout
@@ -84,7 +84,7 @@ def test_a_check_shows_what_a_run_would_change_and_changes_nothing(tuner: Comman
 def test_a_managed_run_needs_an_agreement(tuner: CommandLine, web: TestHost):
     study = write(tuner, web)
     for arguments in (("run", study), ("compare", study, "default", "cached")):
-        done = tuner.run(*arguments)
+        done = tuner.call(*arguments)
 
         assert done.returncode == 2
         assert "Agree with --yes" in done.stderr

@@ -34,7 +34,7 @@ def test_a_winner_that_runs_as_it_was_found_is_in_force(tuner: CommandLine, stud
     before = sysctls()
 
     shown = tuner.run("verify", study, environment={"COLUMNS": "80"})
-    told = json.loads(tuner.run("verify", study, "--json").stdout)
+    told = json.loads(tuner.call("verify", study, "--json").stdout)
 
     assert shown.returncode == 0, shown.stderr
     assert "could be read back, in a fresh sandbox." in " ".join(shown.stdout.split())

@@ -123,4 +123,4 @@ def test_a_study_that_comes_with_tuner_is_listed_written_and_checked(tmp_path: P
     assert written.stdout == "nginx-2015.yaml\n"
     assert checked.returncode == 0, checked.stderr
     assert tuner.call("init", "nginx", "--study", "nginx-2015").returncode == 2
-    assert tuner.run("init").returncode == 2
+    assert tuner.call("init").returncode == 2

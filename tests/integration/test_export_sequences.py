@@ -7,11 +7,13 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
+import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, rule, run_state_machine_as_test
 
 from tests.integration.test_export_scripts import Script
+from tests.more import leave_to_more
 
 BEFORE: list[bytes | None] = [b"a 1;\n", None]
 AFTER = [b"a 2;\n", b"b 2;\n"]
@@ -132,11 +134,12 @@ class ExportedScripts(RuleBasedStateMachine):
         assert self.script.files[0].stat().st_mode & 0o777 == self.mode, "its mode is another one"
 
 
-def test_no_sequence_loses_an_edit_or_lies() -> None:
+@pytest.mark.parametrize("most", leave_to_more([4, 15]))
+def test_no_sequence_loses_an_edit_or_lies(most: int) -> None:
     run_state_machine_as_test(
         ExportedScripts,
         settings=settings(
-            max_examples=15, stateful_step_count=8, deadline=None, derandomize=True, database=None,
+            max_examples=most, stateful_step_count=8, deadline=None, derandomize=True, database=None,
             suppress_health_check=list(HealthCheck),
         ),
     )  # fmt: skip

@@ -10,6 +10,7 @@ import pytest
 
 from tests.e2e.command_line import TUNER, CommandLine
 from tests.integration.test_init_installed import SERVE, run_apart
+from tests.more import leave_to_more
 from tuner.study import load_study
 
 OTHERS = "apache2 apache2ctl caddy h2o haproxy php-fpm8.* nginx"
@@ -77,14 +78,14 @@ def test_what_runs_comes_first_and_settings_of_the_kernel_find_the_page_that_it_
 def test_a_server_is_named_by_an_option_as_well(tmp_path: Path):
     command = CommandLine(tmp_path)
 
-    assert command.run("init", "--server", "nginx").stdout == "nginx.yaml\n"
-    twice = command.run("init", "apache", "--server", "nginx")
+    assert command.call("init", "--server", "nginx").stdout == "nginx.yaml\n"
+    twice = command.call("init", "apache", "--server", "nginx")
     assert twice.returncode == 2
     assert "--server: nginx, and the argument says apache. Name one of them." in twice.stderr
 
 
 def test_without_a_terminal_several_are_listed_with_their_commands(tmp_path: Path):
-    done = CommandLine(tmp_path).run("init")
+    done = CommandLine(tmp_path).call("init")
 
     assert done.returncode == 2
     assert "tuner init nginx" in done.stderr
@@ -94,13 +95,18 @@ def test_without_a_terminal_several_are_listed_with_their_commands(tmp_path: Pat
 
 @pytest.mark.parametrize(
     ("typed", "code", "file"),
-    [
-        ("nginx\n", 0, "nginx.yaml"),
-        ("apache-worker\n", 0, "apache-worker.yaml"),
+    leave_to_more(
+        [
+            ("99\n1\n", 0, "apache.yaml"),
+            ("apache-worker\n", 0, "apache-worker.yaml"),
+            ("\x04", 130, None),
+            ("nginx\n", 0, "nginx.yaml"),
+        ],
         ("99\n1\n", 0, "apache.yaml"),
+        ("apache-worker\n", 0, "apache-worker.yaml"),
         ("\x04", 130, None),
-    ],
-    ids=["by its name", "another way of it", "by its number, at the second try", "not at all"],
+    ),
+    ids=["by its number, at the second try", "another way of it", "not at all", "by its name"],
 )
 def test_on_a_terminal_it_asks(tmp_path: Path, typed: str, code: int, file: str | None):
     ours, theirs = pty.openpty()

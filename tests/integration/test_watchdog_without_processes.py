@@ -11,6 +11,7 @@ from tests.integration.private_machine import PrivateHost, private_machine
 from tests.integration.test_keeper import SHELLS, armed, change
 from tests.integration.test_restoring import CHANGES
 from tests.integration.waiting import wait_until
+from tests.more import leave_to_more
 from tuner.restore.journal import Journal
 
 WATCHDOG_S = 1.0
@@ -48,7 +49,7 @@ def processes_of(machine: PrivateHost) -> list[int]:
     return found
 
 
-@pytest.mark.parametrize("shell", SHELLS)
+@pytest.mark.parametrize("shell", leave_to_more(SHELLS))
 @pytest.mark.parametrize("number", [0, 1])
 def test_the_watchdog_outlives_a_full_process_table(shell: str, number: int, tmp_path: Path):
     with limited_processes() as group, private_machine(shell) as machine, Journal(tmp_path) as journal:

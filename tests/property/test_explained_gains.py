@@ -5,6 +5,7 @@ from random import Random
 
 import pytest
 
+from tests.more import leave_to_more
 from tests.unit.simulated_study import make_trials, small_space
 from tuner.explain.study import explain
 from tuner.records import Role
@@ -42,7 +43,7 @@ def judge(trials):
     return judge_pairs(list(zip(*sides, strict=True)))
 
 
-@pytest.mark.parametrize("seed", range(len(GAINS)))
+@pytest.mark.parametrize("seed", leave_to_more(range(len(GAINS)), 0, len(GAINS) - 1))
 def test_the_effects_of_all_settings_multiply_to_the_confirmed_gain(seed):
     space, server = small_space(), DrawnServer(seed)
     winner = space.complete(WINNING)

@@ -106,7 +106,7 @@ def test_commands_that_it_runs_are_shown_when_it_is_debugged(tmp_path: Path):
     assert "DEBUG" not in plain.stderr
 
 
-def test_an_error_keeps_its_code_when_it_is_debugged(tmp_path: Path):
+def test_an_error_keeps_its_code_when_it_is_debugged():
     ended = call(TUNER, "--debug", "spaces", "nowhere")
 
     assert ended.returncode == 2

@@ -6,6 +6,7 @@ import pytest
 from optuna.distributions import CategoricalDistribution
 from optuna.trial import TrialState
 
+from tests.more import leave_to_more
 from tuner.optimize import NoisyGPSampler
 from tuner.optimize.history import VARIANCE
 
@@ -51,7 +52,7 @@ def test_the_best_of_a_few_are_measured_again_and_the_worst_is_not():
     assert tried[2] + tried[4] > 35
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", leave_to_more(range(4)))
 def test_failures_by_chance_do_not_lead_to_the_worst(seed):
     """Twelve cells, and a third of the trials fail: the best few are measured again, and no other."""
     space = {"a": CategoricalDistribution(range(6)), "b": CategoricalDistribution(range(2))}

@@ -68,6 +68,7 @@ def test_a_space_with_few_configurations_is_searched_and_then_left(tmp_path):
     assert any("further trials are expected to gain 0.0% more" in note for note in campaign.progress.notes)
 
 
+@pytest.mark.more
 def test_a_search_that_promises_nothing_ends_before_its_budget(tmp_path):
     _, _, searched = run(tmp_path, SimulatedHost(worth=nothing_matters), trials=90, only=("multi_accept",))
 

@@ -43,22 +43,40 @@ def settings(tmp_path, monkeypatch, host):
     return write_study(tmp_path)
 
 
+def gate_once(folder: Path, new):
+    """Return a study, and what a gate of its default against a configuration finds; not to be changed."""
+    with pytest.MonkeyPatch.context() as patch:
+        simulate(patch, SimulatedHost())
+        settings = write_study(folder)
+        return settings, gate(settings, "default", new=new)
+
+
+@pytest.fixture(scope="module")
+def passed(tmp_path_factory):
+    return gate_once(tmp_path_factory.mktemp("passed"), FASTER)
+
+
+@pytest.fixture(scope="module")
+def failed(tmp_path_factory):
+    return gate_once(tmp_path_factory.mktemp("failed"), SLOWER)
+
+
 def draw(found, width: int = 80) -> str:
     text = StringIO()
     Console(file=text, width=width, highlight=False, markup=False).print(non_inferiority_screen(found))
     return text.getvalue()
 
 
-def test_what_is_as_quick_passes_and_early_when_it_is_clear(settings):
-    found = gate(settings, "default", new=FASTER)
+def test_what_is_as_quick_passes_and_early_when_it_is_clear(passed):
+    _, found = passed
 
     assert found.finding == "no slower"
     assert found.measured.comparison.gain.pairs == 5
     assert found.changes == {"open_file_cache": (0, 2000)}
 
 
-def test_what_is_slower_fails(settings):
-    found = gate(settings, "default", new=SLOWER)
+def test_what_is_slower_fails(failed):
+    _, found = failed
 
     assert found.finding == "slower"
     assert found.measured.comparison.gain.high < 0.97
@@ -161,8 +179,8 @@ def test_what_every_side_would_pass_is_refused_before_anything_runs(settings, gi
     assert not settings.folder.exists()
 
 
-def test_screen_markdown_and_json_say_the_same(settings):
-    found = gate(settings, "default", new=SLOWER)
+def test_screen_markdown_and_json_say_the_same(failed):
+    _, found = failed
     screen, markdown = draw(found), non_inferiority_markdown(found)
     told = json.loads(json.dumps(non_inferiority_json(found)))
 
@@ -177,16 +195,17 @@ def test_screen_markdown_and_json_say_the_same(settings):
     assert "sendfile" in screen
 
 
-def test_foreign_names_do_not_steer_a_terminal_or_markdown(settings):
-    found = replace(gate(settings, "default", new=FASTER), sides={"baseline": "a|`b", "new": "c\x1b[31m<d>"})
+def test_foreign_names_do_not_steer_a_terminal_or_markdown(passed):
+    _, found = passed
+    found = replace(found, sides={"baseline": "a|`b", "new": "c\x1b[31m<d>"})
 
     assert "\x1b[31m" not in draw(found)
     assert "a\\|\\`b" in non_inferiority_markdown(found)
     assert "\\<d\\>" in non_inferiority_markdown(found)
 
 
-def test_nothing_of_it_is_kept_among_the_trials_of_the_study(settings):
-    gate(settings, "default", new=FASTER)
+def test_nothing_of_it_is_kept_among_the_trials_of_the_study(passed):
+    settings, _ = passed
 
     assert not (Path(settings.folder) / "study.db").exists()
     assert list((settings.folder / "comparisons").glob("*.db"))
