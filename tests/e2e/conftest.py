@@ -13,7 +13,7 @@ from tuner.errors import TunerError
 from tuner.study import load_study
 from tuner.study.open_storage import open_storage
 
-KILLS = 6
+KILLS = 3
 BUDGET = ("--preset", "quick", "--minutes", "0.4", "--trials", "4")
 NGINX = "sendfile, access_log_buffer, open_file_cache, keepalive_requests"
 KERNEL = "net.core.somaxconn, net.ipv4.tcp_notsent_lowat"

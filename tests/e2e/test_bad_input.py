@@ -173,6 +173,7 @@ def test_an_unreadable_document_root_is_refused(tuner):
     assert not tuner.processes()
 
 
+@pytest.mark.more
 def test_a_study_whose_page_could_not_be_read_runs_when_that_was_put_right(tuner):
     for name, mode in (("private", 0o600), ("public", 0o644)):
         (tuner.folder / name).mkdir()
@@ -196,6 +197,7 @@ def test_a_page_that_is_not_there_is_refused(tuner):
     assert not tuner.processes()
 
 
+@pytest.mark.more
 def test_a_second_run_on_the_same_study_is_refused(tuner):
     study = tuner.write()
     first = tuner.start("run", study, "--preset", "quick")

@@ -7,6 +7,7 @@ import pytest
 from tests.e2e.command_line import CommandLine
 from tests.e2e.conftest import BUDGET, KILLS, finished_windows, interrupt
 from tests.e2e.traces import eventually, picture, unchanged
+from tests.more import leave_to_more
 
 pytestmark = pytest.mark.alone
 
@@ -36,7 +37,7 @@ def expect_nothing_lost(tuner, study, completed, ends, *, kills):
     assert "finished" in tuner.run("run", study, *BUDGET).stderr
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("number", leave_to_more([signal.SIGTERM, signal.SIGINT, signal.SIGHUP]))
 def test_a_signal_stops_restores_and_says_how_to_resume(tmp_path, number):
     tuner = CommandLine(tmp_path)
     study = tuner.write()

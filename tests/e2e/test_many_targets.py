@@ -90,6 +90,7 @@ def test_a_host_that_cannot_be_used_is_named_before_anything_begins(tuner: Comma
     assert not study.with_suffix(".study").exists()
 
 
+@pytest.mark.more
 def test_two_names_of_one_machine_are_refused_before_anything_begins(
     tuner: CommandLine, hosts: list[TestHost]
 ):

@@ -229,6 +229,7 @@ def test_what_cannot_be_put_back_is_told_and_can_be_later(web: TestHost, tmp_pat
     assert look_at(web) == before
 
 
+@pytest.mark.more
 def test_a_page_that_is_replaced_during_a_run_is_learned_again(web: TestHost, tmp_path: Path):
     page = web.root / "var/www/html/index.html"
     target, space = find(web, tmp_path)
@@ -286,6 +287,7 @@ def test_php_that_hands_on_an_environment_nobody_can_read_is_not_restarted(own_b
         find(host, tmp_path, "php-fpm")
 
 
+@pytest.mark.more
 def test_a_certificate_that_nobody_else_trusts_is_named_or_accepted_and_a_redirect_leads_there(
     own_bed: Testbed, tmp_path: Path
 ):
