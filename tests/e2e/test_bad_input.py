@@ -10,8 +10,10 @@ import pytest
 
 from tests.e2e.command_line import CommandLine
 from tests.e2e.traces import eventually, picture, unchanged
+from tests.finished_study import finish
 from tests.more import leave_to_more
 from tests.testbed.processors import idle_processors_here
+from tuner.study import load_study
 
 USAGE, TARGET = 2, 3
 
@@ -29,10 +31,10 @@ def refused(completed, code, *words):
 
 
 @pytest.fixture(scope="module")
-def stopped(tmp_path_factory):
-    """A study that came as far as its first trial and was stopped there; not to be changed."""
-    tuner = CommandLine(tmp_path_factory.mktemp("stopped"))
-    stop_after_first_trial(tuner, tuner.write())
+def made(tmp_path_factory):
+    """A study that has its winner; not to be changed."""
+    tuner = CommandLine(tmp_path_factory.mktemp("made"))
+    finish(load_study(tuner.write()), {"worker_connections": 2000})
     return tuner.folder
 
 
@@ -46,9 +48,9 @@ def stop_after_first_trial(tuner, study):
 
 
 @pytest.fixture
-def begun(tuner, stopped):
-    """The study file beside a copy of what the stopped study has stored."""
-    shutil.copytree(stopped, tuner.folder, dirs_exist_ok=True)
+def begun(tuner, made):
+    """The study file beside a copy of what the study has stored."""
+    shutil.copytree(made, tuner.folder, dirs_exist_ok=True)
     return tuner.folder / "study.yaml"
 
 
@@ -222,7 +224,6 @@ def test_a_storage_of_another_study_is_refused(tuner):
 
 
 def test_a_storage_of_another_machine_is_refused(tuner, begun):
-    from tuner.study import load_study
     from tuner.study.facts import FINGERPRINT
     from tuner.study.open_storage import open_storage
 

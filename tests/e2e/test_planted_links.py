@@ -11,8 +11,10 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.command_line import CommandLine
-from tests.e2e.test_bad_input import refused, stop_after_first_trial
+from tests.e2e.test_bad_input import refused
+from tests.finished_study import finish
 from tests.more import leave_to_more
+from tuner.study import load_study
 
 USAGE = 2
 PRECIOUS = "ssh-ed25519 AAAA somebody@somewhere\n"
@@ -54,18 +56,18 @@ WRITING = re.compile(r"(?:open|openat|openat2|creat)\(.*O_(?:WRONLY|RDWR|CREAT|T
 
 
 @pytest.fixture(scope="module")
-def stopped(tmp_path_factory):
-    """A study that came as far as its first trial and was stopped there; not to be changed."""
-    tuner = CommandLine(tmp_path_factory.mktemp("stopped"))
-    stop_after_first_trial(tuner, tuner.write())
+def made(tmp_path_factory):
+    """A study that has its winner; not to be changed."""
+    tuner = CommandLine(tmp_path_factory.mktemp("made"))
+    finish(load_study(tuner.write()), {"worker_connections": 2000})
     tuner.write("other.yaml", name="other")
     (tuner.folder / "values.yaml").write_text("worker_connections: 4000\n")
     return tuner.folder
 
 
-def receive(stopped: Path, folder: Path) -> CommandLine:
+def receive(made: Path, folder: Path) -> CommandLine:
     """Put the study into a folder of its own, beside which the precious file is."""
-    shutil.copytree(stopped, folder / "received")
+    shutil.copytree(made, folder / "received")
     (folder / "elsewhere").mkdir()
     (folder / "elsewhere" / "authorized_keys").write_text(PRECIOUS)
     return CommandLine(folder / "received")
@@ -76,8 +78,8 @@ def elsewhere(tuner: CommandLine) -> Path:
 
 
 @pytest.fixture
-def tuner(tmp_path, stopped):
-    return receive(stopped, tmp_path)
+def tuner(tmp_path, made):
+    return receive(made, tmp_path)
 
 
 def plant_link(tuner: CommandLine, name: str) -> Path:
@@ -139,8 +141,8 @@ def picture(folder: Path) -> dict[str, tuple[int, bytes]]:
 
 
 @pytest.mark.parametrize("cases", leave_to_more([FIRST, OTHERS]), ids=["the first of each", "others"])
-def test_no_command_follows_a_planted_link(stopped, tmp_path, cases):
-    received = {name: receive(stopped, tmp_path / (name or "all")) for name, _ in cases}
+def test_no_command_follows_a_planted_link(made, tmp_path, cases):
+    received = {name: receive(made, tmp_path / (name or "all")) for name, _ in cases}
     places = {name: plant_link(tuner, name) for name, tuner in received.items()}
     before = {name: picture(elsewhere(tuner)) for name, tuner in received.items()}
     runs = [(name, command) for name, commands in cases for command in commands]
