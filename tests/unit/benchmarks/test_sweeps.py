@@ -2,13 +2,20 @@
 
 from dataclasses import replace
 
+import pytest
+
 from benchmarks.campaign.servers import draw_server
 from benchmarks.campaign.spaces import load_family
 from benchmarks.sweeps.simulated import choose_parameter, play, report
 
 
-def test_the_same_server_gives_the_same_sweep():
-    first, again = (play(1, 1.5) for _ in range(2))
+@pytest.fixture(scope="module")
+def played():
+    return play(1, 1.5)
+
+
+def test_the_same_server_gives_the_same_sweep(played):
+    first, again = played, play(1, 1.5)
 
     assert first == again
     assert first.seconds <= 90
@@ -27,9 +34,8 @@ def test_the_parameter_is_a_number_that_moves_the_server():
     assert name in space.default()
 
 
-def test_what_was_missed_makes_the_exit_status(capsys):
-    good = play(1, 1.5)
-    good = replace(good, regret=0.0, worst_tolerated=0.0, covered=19, intervals=20, half_widths=(0.03,))
+def test_what_was_missed_makes_the_exit_status(capsys, played):
+    good = replace(played, regret=0.0, worst_tolerated=0.0, covered=19, intervals=20, half_widths=(0.03,))
 
     assert report([good] * 20) == 0
     assert report([replace(good, regret=0.04)] * 2 + [good] * 18) == 1
