@@ -100,7 +100,9 @@ def test_a_configuration_is_in_force_and_gone_again(own_bed: Testbed, tmp_path: 
 
 @pytest.mark.parametrize(
     "worsen",
-    leave_to_more([lambda bed, host: bed.loss(host, 0.05), lambda bed, host: bed.delay(host, round_trip_ms=100)]),
+    leave_to_more(
+        [lambda bed, host: bed.loss(host, 0.05), lambda bed, host: bed.delay(host, round_trip_ms=100)]
+    ),
     ids=["5 % loss", "100 ms"],
 )
 def test_over_a_bad_link_a_host_is_changed_held_and_given_back(

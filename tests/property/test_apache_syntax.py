@@ -95,7 +95,9 @@ def dump(main: Path) -> list[tuple[str, str]]:
     ]
 
 
-@settings(max_examples=examples(20), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=examples(20), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(main=texts, first=texts, second=texts, line_end=line_ends)
 def test_what_counts_is_what_the_program_says(
     directory: Path, version: tuple[int, ...], main: str, first: str, second: str, line_end: str

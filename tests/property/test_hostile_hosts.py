@@ -159,7 +159,10 @@ def test_what_a_shell_answers_is_a_result_or_an_error_of_ours(answers):
         f"{RAN} 60000000 0 60000000 0\n".encode() + b"y" * 60_000,
         f"{RAN} 99999999999 0 0 0\n".encode() + b"y" * 60_000,
         b"missing 99999999999\n" + b"z" * 60_000,
-        *(pytest.param(each, marks=pytest.mark.more) for each in (f"{RAN} 0 0 0 0\n".encode() * 500, b"locked\n" * 1000)),
+        *(
+            pytest.param(each, marks=pytest.mark.more)
+            for each in (f"{RAN} 0 0 0 0\n".encode() * 500, b"locked\n" * 1000)
+        ),
     ],
     ids=lambda chunk: chunk[:20].decode(),
 )

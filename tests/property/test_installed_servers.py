@@ -18,7 +18,9 @@ from tuner.space import Space, SpaceFacts, load_space
 
 Place = tuple[Sandbox, Installation]
 """Where the service is, and how it was found there."""
-few = settings(max_examples=examples(12), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+few = settings(
+    max_examples=examples(12), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 
 
 def load(name: str, server: str, found: Installation) -> Space:

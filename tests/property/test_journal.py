@@ -6,8 +6,8 @@ from pathlib import Path, PurePosixPath
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.originals import put_back
 from tests.more import examples
+from tests.originals import put_back
 from tuner.errors import TargetError
 from tuner.ports import ABSENT, FileState
 from tuner.restore.journal import Journal

@@ -50,7 +50,9 @@ OF_EACH_SERVER = leave_to_more(
     ("nginx", HTTP1), ("nginx", H2),
 )  # fmt: skip
 OF_PROTOCOLS = re.compile("ssl|http2|h2|gzip", re.IGNORECASE)
-few = settings(max_examples=examples(25), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+few = settings(
+    max_examples=examples(25), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 very_few = settings(
     max_examples=4, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
@@ -277,7 +279,9 @@ def load_kernel() -> tuple[Space, Facts]:
     return load_space(["sysctl-net", ALL_RISKS], facts=known, base=Path()), facts
 
 
-@settings(max_examples=examples(15), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=examples(15), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(data=st.data())
 def test_any_kernel_settings_are_taken_by_the_kernel_as_they_are(sandbox: Sandbox, data: st.DataObject):
     space, facts = load_kernel()
@@ -290,7 +294,9 @@ def test_any_kernel_settings_are_taken_by_the_kernel_as_they_are(sandbox: Sandbo
     assert Sysctl().effective(sandbox, config, site, facts, None) == config
 
 
-@settings(max_examples=examples(10), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=examples(10), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(data=st.data())
 def test_any_configuration_can_be_written_into_the_installed_h2o(sandbox: Sandbox, data: st.DataObject):
     space = load("h2o", cores=os.cpu_count() or 1, connections=100)
