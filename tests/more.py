@@ -23,5 +23,5 @@ def _mark(case: object) -> object:
 
 
 def examples(most: int) -> int:
-    """Return how many examples a test draws: all in `make test-more`, and a quarter of them in `make test`."""
+    """Return how many examples a test draws: all in `make test-more`, a quarter of them in `make test`."""
     return math.ceil(most * settings().max_examples / ALL_EXAMPLES)

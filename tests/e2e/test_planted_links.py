@@ -116,7 +116,7 @@ for folder, arguments in json.loads(sys.argv[1]):
 def run_traced(tuner: CommandLine, trace: Path, *runs: tuple[Path, str]) -> tuple[list[str], set[str]]:
     """Run commands in their folders, each in a process of its own, under one strace.
 
-    Returns what each said, with its exit code behind it, and every file that they, or what they started, opened
+    Returns what each said, with its exit code behind it, and every file that they or their children opened
     for writing.
     """
     strace = (
