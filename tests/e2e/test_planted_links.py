@@ -50,8 +50,8 @@ WHO_OPENS_WHAT = {
     "sweeps": ("sweep",),
     "curves": ("curve",),
 }
-FIRST = [(name, commands[:2]) for name, commands in WHO_OPENS_WHAT.items()]
-OTHERS = [(name, commands[2:]) for name, commands in WHO_OPENS_WHAT.items() if commands[2:]]
+FIRST = [(name, commands[:1]) for name, commands in WHO_OPENS_WHAT.items()]
+OTHERS = [(name, commands[1:]) for name, commands in WHO_OPENS_WHAT.items() if commands[1:]]
 WRITING = re.compile(r"(?:open|openat|openat2|creat)\(.*O_(?:WRONLY|RDWR|CREAT|TRUNC).* = \d+<([^>]*)>")
 
 
