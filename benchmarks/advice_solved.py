@@ -20,6 +20,7 @@ from scipy.special import stdtrit
 
 from tests.integration.limits import (
     NGINX,
+    PARTIAL,
     PROXY,
     clients,
     edit,
@@ -33,12 +34,14 @@ from tuner.plugins import make_host
 from tuner.ports import Scalar
 
 PAIRS = 5
-WINDOW_S = 4
+WARM_UP_S, WINDOW_S = 4, 4
+"""Responses count after the warm-up, in which php-fpm starts child processes."""
 PREFORK = "etc/apache2/mods-available/mpm_prefork.conf"
 BUSY_PAGE = "<?php usleep(100000); echo 'hello';\n"
 KEPT = b"GET /icons/ HTTP/1.1\r\nHost: web\r\n\r\n"
 FIRST_PORT, REUSE = "net.ipv4.ip_local_port_range[0]", "net.ipv4.tcp_tw_reuse"
-SITE = "server { listen 8082; root /var/www/html; }\n"
+SITE = "server { listen 8082; root /var/www/html; limit_rate 2000; }\n"
+"""A response takes about 0.4 s."""
 
 Proposed = Mapping[str, Scalar]
 """Setting → value that the advice proposes; empty before it is followed."""
@@ -60,6 +63,8 @@ class Case:
     url: str = "http://{}/"
     idle: int = 0
     """Clients that keep their connections meanwhile."""
+    sent: bytes = KEPT
+    """By each of them."""
 
 
 def start_nginx(host: TestHost) -> None:
@@ -145,7 +150,8 @@ def open_ports(host: TestHost, proposed: Proposed) -> None:
 CASES = (
     Case(
         name="connections of an nginx worker", rule="nginx.worker_connections",
-        follows=("worker_connections",), prepare=start_nginx, configure=connect_more, wrk=("-c", "100"),
+        follows=("worker_connections",), prepare=start_nginx, configure=connect_more, wrk=("-c", "20"),
+        idle=60, sent=PARTIAL,
     ),
     Case(
         name="gzip at level 9", rule="nginx.compression", follows=("gzip_comp_level",), prepare=put_text,
@@ -158,7 +164,7 @@ CASES = (
     ),
     Case(
         name="keep-alive starves prefork", rule="apache.keepalive", follows=("KeepAliveTimeout",),
-        prepare=start_prefork, configure=keep_shorter, wrk=("-c", "4", "-H", "Connection: close"), idle=16,
+        prepare=start_prefork, configure=keep_shorter, wrk=("-c", "4", "-H", "Connection: close"), idle=8,
     ),
     Case(
         name="local ports to an upstream", rule="nginx.upstream_ports", follows=(FIRST_PORT, REUSE),
@@ -184,7 +190,7 @@ def _solve(bed: Testbed, case: Case, name: str) -> bool:
     host = bed.add_host(name)
     case.prepare(host)
     case.configure(host, {})
-    with clients(host, case.idle, KEPT), load(host, "-t", "1", *case.wrk, url=case.url):
+    with clients(host, case.idle, case.sent), load(host, "-t", "1", *case.wrk, url=case.url):
         found = advise(make_host(host.ssh_url)).findings
     if found[0].rule != case.rule:
         print(f"| {case.name} | not named: {', '.join(each.rule for each in found)} | | | |", flush=True)
@@ -204,9 +210,11 @@ def _solve(bed: Testbed, case: Case, name: str) -> bool:
 
 def _measure(host: TestHost, case: Case) -> float:
     """Load a server for a window, and return its correct responses per second."""
-    argv = ["wrk", "-t", "1", "-d", str(WINDOW_S), "--timeout", "2", *case.wrk, case.url.format(host.address)]
-    with clients(host, case.idle, KEPT):
-        told = subprocess.run(argv, capture_output=True, text=True, check=True).stdout
+    argv = ["-t", "1", "--timeout", "2", *case.wrk, case.url.format(host.address)]
+    with clients(host, case.idle, case.sent):
+        for seconds in (WARM_UP_S, WINDOW_S):
+            wrk = ["wrk", "-d", str(seconds), *argv]
+            told = subprocess.run(wrk, capture_output=True, text=True, check=True).stdout
     (counted,) = re.findall(r"^\s*(\d+) requests in ", told, re.MULTILINE)
     wrong = re.findall(r"Non-2xx or 3xx responses: (\d+)", told)
     return (int(counted) - sum(map(int, wrong))) / WINDOW_S
