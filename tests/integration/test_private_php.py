@@ -78,7 +78,7 @@ def test_a_page_that_breaks_off_is_no_reference(page):
     broken = "<?php echo str_repeat('x', 100000); flush(); no_such_function();"
 
     with (
-        pytest.raises(NotReady, match=r"its program failed: Fatal error: .*no_such_function"),
+        pytest.raises(NotReady, match=r"the program behind it failed: Fatal error: .*no_such_function"),
         target("nginx", page(broken)).deploy({}),
     ):
         pass

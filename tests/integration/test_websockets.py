@@ -240,5 +240,7 @@ def test_messages_for_a_server_of_pages_are_refused(tmp_path):
     path = tmp_path / "study.yaml"
     path.write_text("study: s\nservers: [nginx]\nspace: [nginx]\nload: {generator: websocket}\n")
 
-    with pytest.raises(UsageError, match=r"websocket sends websocket, .* asked in http\. Write one of ab, "):
+    with pytest.raises(
+        UsageError, match=r"websocket sends websocket, .* this study needs http\. Write one of ab, "
+    ):
         prepare(load_study(path))

@@ -72,7 +72,7 @@ def test_a_bound_that_the_default_itself_breaks_is_a_warning_with_the_remedy(tmp
     (warning,) = findings(settings, window=window(997, failed=3)).warnings
 
     assert warning.startswith("constraint failure_rate <= 0.001: the default itself exceeds this limit here.")
-    assert warning.endswith("For no worse than now write failure_rate <= default")
+    assert warning.endswith("For no worse than now, write failure_rate <= default")
     assert findings(settings, window=window(9999, failed=1)).warnings == ()
 
 
@@ -120,7 +120,10 @@ def test_a_default_that_fails_more_than_one_request_in_a_hundred_is_refused(sett
             Failures(status=3),
             r"3 answered with another status\. The correct response is 200 with 600 bytes\. Read the log",
         ),
-        (Failures(timeout=3), r"3 not answered in time\. Lower `connections:`, or look for a configuration"),
+        (
+            Failures(timeout=3),
+            r"3 not answered in time\. Lower `connections:`, or search for a configuration",
+        ),
     ],
 )  # fmt: skip
 def test_failures_name_their_kind_what_was_expected_and_what_can_help(settings, failures, said):
@@ -236,7 +239,7 @@ def test_what_cannot_act_and_is_named_by_the_study_is_a_warning(settings, closed
     found = Findings(setup=setup, window=window(), deploy_s=0.1, calibration=None)
 
     (warning,) = found.warnings
-    assert warning.startswith("open_file_cache_valid has no effect under this load (it acts when")
+    assert warning.startswith("open_file_cache_valid has no effect under this load (it acts only when")
     assert "open_file_cache_valid" in found.as_json()["parameters"]
 
 

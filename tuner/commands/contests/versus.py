@@ -104,8 +104,10 @@ def _refuse_twins(studies: Sequence[Study], *, least: int) -> None:
             twin = first.setdefault(name, settings)
             if twin is not settings:
                 raise UsageError(
-                    f"{settings.path}: its {what} {name!r} is also that of {twin.path}. Compare studies "
-                    "with files and names of their own."
+                    f"{settings.path}: this study file is given twice. Give each study once."
+                    if what == "file"
+                    else f"{settings.path}: {twin.path} has the same study name, {name!r}. Give each study "
+                    "its own name."
                 )
 
 

@@ -205,7 +205,7 @@ def test_curves_are_read_back_from_the_folder_alone(settings):
     [
         ([], "0 numbers"),
         ([0, 100], "0 to 100 connections are out of range. Give 1 to 20,000"),
-        ([100, 20_001], "cannot be sent"),
+        ([100, 20_001], "100 to 20,001 connections are out of range"),
         (range(1, 20), "19 numbers"),
     ],
 )

@@ -291,9 +291,9 @@ def test_studies_with_different_bounds_or_pages_are_refused(write):
 def test_a_study_against_itself_is_refused(write):
     slow = write("slow")
 
-    with pytest.raises(UsageError, match="the same file"):
+    with pytest.raises(UsageError, match="this study file is given twice"):
         module.versus([slow, load_study(slow.path)])
-    with pytest.raises(UsageError, match=r"the same name .* 'slow'"):
+    with pytest.raises(UsageError, match=r"has the same study name, 'slow'\."):
         module.versus([slow, write("slow", file="other")])
 
 

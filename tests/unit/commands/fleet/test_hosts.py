@@ -62,7 +62,7 @@ def test_another_default_is_refused(setups):
     refined = ["nginx", {"only": ["sendfile"], "parameters": {"sendfile": {"default": "false"}}}]
     other = replace(second, space=load_space(refined, facts=facts, base=Path("/")))
 
-    with pytest.raises(UsageError, match=r"web2 has another default .*sendfile is False, there True"):
+    with pytest.raises(UsageError, match=r"web2 has another default .*sendfile is False instead of True"):
         refuse_unlike([first, other])
 
 
