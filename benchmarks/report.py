@@ -146,7 +146,7 @@ def main() -> int:
             shown = [page, *filter(Path.exists, (SITE / "index.html", SITE / "reference/spaces/nginx.html"))]
             for each in shown:
                 seen = time_paint(browser, each, given.repeats)
-                print(Figure(name=f"first paint of {each.name}", seen=seen, unit="s", most=1.5))
+                print(Figure(name=f"first paint of {each.name}", seen=seen, unit="s", most=1.0))
     return 0
 
 

@@ -3,11 +3,13 @@
 import re
 from collections.abc import Callable, Iterator
 from functools import cache
+from html import escape as escape_html
 from pathlib import Path
 from typing import Any
 
 from docs.generate.markdown import code, escape, fields, put
-from tuner.space import describe_space
+from tuner.space import SpaceFacts, describe_space, load_space
+from tuner.space.rules import evaluate_bounds
 from tuner.space.sources import BUILT_IN, Draft, Merged, merge, read_sources
 from tuner.space.values import as_flag
 
@@ -23,11 +25,19 @@ SCOPES = {
     "host": "the whole machine; a sandbox leaves it alone",
     "private": "sandboxes; an installed server keeps its own",
 }
-HEAD = """\
+MACHINE = SpaceFacts(
+    names={
+        "cores": 4, "memory_mib": 8192, "connections": 100, "open_files_max": 1048576, "somaxconn": 4096,
+    },
+    sandbox=False, loopback=False,
+)  # fmt: skip
+MACHINE_NAME = "a machine with 4 CPUs and 8 GiB of memory, under 100 connections"
+HEAD = f"""\
 # Parameter catalogue
 
-Every setting that tuner can change, by search space. Run `tuner spaces NAME` for the ranges on your machine,
-and `tuner spaces --study FILE` for the settings that a study searches. [Search spaces](../../spaces.md)
+Every setting that tuner can change, by search space. Ranges and defaults are those of
+{MACHINE_NAME}; open a formula for other machines.
+`tuner spaces --study FILE` lists the settings that a study searches. [Search spaces](../../spaces.md)
 explains the fields, and how to write your own.
 
 | space | server | settings | purpose |
@@ -59,18 +69,52 @@ def _read(name: str) -> Merged:
 
 
 def _write_space(name: str) -> Iterator[str]:
-    merged, rows = _read(name), describe_space(name)
-    yield from (f"# {name}", "", *_introduce(name))
+    merged, rows, resolved = _read(name), describe_space(name), _resolve(name)
+    yield from (f"# {name}", "", *_introduce(name), "")
+    settings = [row for row in rows if row["kind"] != "derived"]
+    yield from (f"Ranges and defaults are those of {MACHINE_NAME}.", "")
+    yield from ("| setting | default | range | risk |", "|---|---|---|---|")
+    yield from (_write_row(row, *_find_numbers(row, resolved)) for row in settings)
     yield from ("", "## Settings", "")
-    for row in rows:
-        if row["kind"] != "derived":
-            yield from _write_setting(row)
+    for row in settings:
+        yield from _write_setting(row, *_find_numbers(row, resolved))
     follows = [row for row in rows if row["kind"] == "derived"]
     yield from _section("Derived settings", follows, _write_derived)
     yield from _section("Rules", list(merged.constraints.values()), _write_rule)
     yield from _section("Capacity", list(merged.capacity.values()), _write_figure)
     yield from _section("Presets", list(merged.presets.values()), _write_preset)
     yield from _section("Settings of old guides", list(merged.dead.items()), _write_dead)
+
+
+@cache
+def _resolve(name: str) -> dict[str, tuple[str, str]]:
+    """Return the range and the default of each setting that is a number on MACHINE."""
+    space = load_space([name, {"allow": ["semantic", "risky"]}], facts=MACHINE, base=Path())
+    default = space.default()
+    scope = space.rules.scope(default)
+    numbers = [each for each in space.parameters if each.is_numeric and each.name in default]
+    bounds = {each.name: evaluate_bounds(each, scope) for each in numbers}
+    return {
+        name: (f"{space.show(name, low)} to {space.show(name, high)}", space.show(name, default[name]))
+        for name, (low, high) in bounds.items()
+    }
+
+
+def _find_numbers(row: dict[str, Any], resolved: dict[str, tuple[str, str]]) -> tuple[str, str]:
+    """Return range and default of a setting, as numbers where they are."""
+    if row["name"] not in resolved:
+        return row["range"], _show_default(row)
+    ends, default = resolved[row["name"]]
+    step = f" in steps of {row['step']}" if row["step"] else ""
+    log = ", log" if row["scale"] == "log" else ""
+    special = "".join(f", or {label}" for label in row["special"])
+    return f"{ends}{step}{log}{special}", default
+
+
+def _write_row(row: dict[str, Any], shown: str, default: str) -> str:
+    anchor = re.sub(r"[^\w\- ]", "", row["name"].lower()).replace(" ", "-")
+    cells = (f"[{code(row['name'])}](#{anchor})", code(default), code(shown), row["risk"])
+    return f"| {' | '.join(cells)} |"
 
 
 def _section(title: str, entries: list[Any], write: Callable[[Any], list[str]]) -> Iterator[str]:
@@ -88,17 +132,19 @@ def _introduce(name: str) -> list[str]:
     return [escape(line) for line in lines]
 
 
-def _write_setting(row: dict[str, Any]) -> list[str]:
-    return [f"### {code(row['name'])}", "", escape(row["why"]), "", *fields(_tell(row)), ""]
+def _write_setting(row: dict[str, Any], shown: str, default: str) -> list[str]:
+    told = _tell(row, shown, default)
+    return [f"### {code(row['name'])}", "", escape(row["why"]), "", *fields(told), ""]
 
 
-def _tell(row: dict[str, Any]) -> dict[str, str]:
+def _tell(row: dict[str, Any], shown: str, default: str) -> dict[str, str]:
     """Return what is known of a setting; what says nothing is empty."""
     acts = f"{code(row['acts_when'])} ({escape(row['acts_source'])})" if row["acts_when"] else ""
     return {
         "Kind": KINDS[row["kind"]],
-        "Range": code(row["range"]),
-        "Default": code(_show_default(row)),
+        "Range": code(shown),
+        "Default": code(default),
+        "Formula": _fold_formula(row, shown, default),
         "Unit": escape(row["unit"]),
         "Takes effect": APPLIED[row["apply"]],
         "Risk": RISKS[row["risk"]],
@@ -113,6 +159,17 @@ def _tell(row: dict[str, Any]) -> dict[str, str]:
         "Side effects": escape(row["also"]),
         "Source": escape(row["source"]),
     }
+
+
+def _fold_formula(row: dict[str, Any], shown: str, default: str) -> str:
+    """Return what range and default are on any machine, folded; empty where they are the same everywhere."""
+    written = {"range": row["range"], "default": _show_default(row)}
+    formulas = [
+        f"<code>{escape_html(text)}</code> ({what})"
+        for what, text in written.items()
+        if text != {"range": shown, "default": default}[what]
+    ]
+    return f"<details><summary>show</summary>{', '.join(formulas)}</details>" if formulas else ""
 
 
 def _show_default(row: dict[str, Any]) -> str:

@@ -6,6 +6,7 @@ https://chromedevtools.github.io/devtools-protocol/: JSON messages that end in a
 import base64
 import json
 import os
+import re
 import selectors
 import signal
 import time
@@ -89,6 +90,11 @@ class Page:
         self.evaluate(f"{(files('axe_core_python') / 'axe.min.js').read_text()}; 0")
         found: list[str] = self.evaluate(VIOLATIONS)
         return found
+
+    def count_sheets(self) -> int:
+        """Return on how many A4 sheets the page prints."""
+        document = self.call("Page.printToPDF", paperWidth=8.27, paperHeight=11.69)["data"]
+        return len(re.findall(rb"/Type\s*/Page\b", base64.b64decode(document)))
 
     def photograph(self, path: Path) -> None:
         """Save the whole page as PNG."""

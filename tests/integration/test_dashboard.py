@@ -126,6 +126,11 @@ def test_the_study_is_told_with_its_roles(running, served):
     assert len(trials) == len(of_load)
     roles = [each["value"] for trial in trials for each in trial["user_attrs"] if each["key"] == "role"]
     assert [each.strip('"') for each in roles] == [each["role"] for each in of_load]
+    status, body = ask(url, "GET", "/api/studies/0/param_importances")
+    explained = json.loads(tuner.run("explain", "study.yaml", "--json").stdout)
+    assert status == 200
+    (weighed,) = json.loads(body)["param_importances"]
+    assert {each["name"] for each in weighed} <= {each["parameter"] for each in explained["settings"]}
 
 
 @pytest.mark.parametrize("method", ["DELETE", "POST", "PUT"])

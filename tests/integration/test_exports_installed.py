@@ -18,6 +18,8 @@ from tuner.commands.session import Reading
 from tuner.ports import Scalar
 from tuner.report.summary import Summary
 from tuner.study import load_study
+from tuner.study.folder import make_folder
+from tuner.study.open_storage import open_storage
 
 STUDY = """\
 study: managed
@@ -75,6 +77,28 @@ def test_an_export_is_in_force_as_its_head_says_and_its_undo_brings_every_byte_b
     host.run(["sh", "-c", how])
     host.wait_until_it_answers(80)
     assert look_at(host) == before
+
+
+def test_files_that_changed_since_the_study_are_named_when_it_is_exported(host: TestHost, tmp_path: Path):
+    host.install("nginx")
+    study = tmp_path / "study.yaml"
+    study.write_text(
+        STUDY.format(server="nginx", space="nginx", url=host.ssh_url, address=host.address, page="/")
+    )
+    setup = prepare(load_study(study))
+    summary = with_winner(setup.space.complete({"open_file_cache": 2000}))
+    reading = Reading(settings=setup.settings, space=setup.space, summary=summary, setup=setup)
+    make_folder(setup.settings.folder)
+    open_storage(setup.settings.storage_url, setup.settings.name)
+    write_results(reading)
+    main = host.root / "etc/nginx/nginx.conf"
+    main.write_text(main.read_text().replace("worker_connections 768", "worker_connections 1000"))
+    said: list[str] = []
+
+    write_export(replace(reading, setup=None), "nginx", tmp_path / "out", warn=said.append)
+
+    assert any("changed since the study began: worker_connections 768 → 1000" in each for each in said)
+    assert any(each.startswith("/etc/nginx/nginx.conf: changed since the study ended") for each in said)
 
 
 def with_winner(config: Mapping[str, Scalar]) -> Summary:

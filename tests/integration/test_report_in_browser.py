@@ -11,6 +11,7 @@ from tests.more import leave_to_more
 from tests.unit.advice.samples import make_hostile
 from tests.unit.report.test_contest import RATES, make_contest
 from tests.unit.report.test_curve import DEFAULT_RATES, WINNER_RATES, make_curve, rates
+from tests.unit.report.test_robustness import EVERYWHERE
 from tests.unit.report.test_sweep import make_sweep
 from tests.unit.simulated_study import make_summary
 from tuner.records import Failure, State
@@ -21,6 +22,7 @@ from tuner.report.markup import SCRIPT, embed_script, read_script
 from tuner.report.page import render_report
 from tuner.report.summary import Summary
 from tuner.report.sweep.page import render_sweep
+from tuner.statistics.feasibility import Assessment
 
 WIDTHS = (1280, 390)
 THEMES = ("light", "dark")
@@ -90,6 +92,10 @@ SWEEP = make_sweep({768: 10_000, 1500: 12_000, 3000: 15_000, 6000: 14_750, 12000
 CURVE = make_curve({"default": rates(DEFAULT_RATES, (1000, 10_000)), "winner": rates(WINNER_RATES)})
 COMMANDS = [("Apply it", "tuner apply nginx.yaml"), ("Undo it", "tuner apply nginx.yaml --undo")]
 HOSTILE = "</script><script>window.hacked = 1</script><img src=x onerror='window.hacked = 2'>"
+FIVE = {
+    "sendfile": False, "open_file_cache": 2000, "keepalive_requests": 100000, "worker_processes": 1,
+    "listen_backlog": 2048,
+}  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -193,6 +199,35 @@ def test_verdict_change_and_commands_are_in_the_first_screen(browser: Page, repo
     )
 
     assert max(bottoms) <= 900
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The report of a study with five changed settings, check loads and constraints."""
+    made = make_summary(searches=40, pairs=11, winning=FIVE)
+    assert made.winner is not None
+    checks = replace(EVERYWHERE, config=made.winner.config)
+    bound = Assessment(
+        constraint="failure_rate <= default", metric="failure_rate", limit=None, probability=0.999, seen=None,
+        of_default=None, finding="fails 0 % [0 %, 0.0034 %] of its requests",
+        finding_of_default="fails 0 % [0 %, 0.0027 %] of its requests",
+    )  # fmt: skip
+    summary = replace(made, robustness=(checks,), assessments=(bound, bound))
+    path = tmp_path_factory.mktemp("whole") / "report.html"
+    path.write_text(render_report(summary, commands=COMMANDS), encoding="utf-8")
+    (path.parent / SCRIPT).write_text(read_script(), encoding="utf-8")
+    return path
+
+
+def test_the_page_of_five_settings_is_a_few_screens_long_and_prints_on_six_sheets(
+    browser: Page, whole: Path
+) -> None:
+    browser.prefer("light")
+    browser.open(whole, width=1280)
+    browser.evaluate(SHOW_ALL)
+
+    assert browser.evaluate("document.documentElement.scrollHeight") <= 4000
+    assert browser.count_sheets() <= 6
 
 
 def test_the_page_has_the_theme_of_the_system_until_the_reader_chooses_another(

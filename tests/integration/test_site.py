@@ -152,6 +152,28 @@ def test_the_reference_has_all_that_scripts_import(site: Path):
     assert " -- " not in text
 
 
+def test_blocks_of_code_are_copied_and_of_a_console_only_what_is_typed(site: Path, browser: Page):
+    browser.open(site / "index.html", width=1280)
+    copy = """
+    navigator.clipboard.writeText = async (text) => { window.copied = text; };
+    document.querySelector(".highlight-console .copy").click();
+    window.copied
+    """
+
+    assert browser.evaluate(copy).splitlines()[-1] == "make tune SERVER=nginx"
+    assert "$" not in browser.evaluate("window.copied")
+    assert browser.complaints == []
+
+
+def test_the_catalogue_has_numbers_and_folds_formulas(site: Path):
+    text = (site / "reference/spaces/nginx.html").read_text()
+    (row,) = re.findall(r"<tr[^>]*>(?:(?!</tr>).)*#worker_connections.*?</tr>", text, re.DOTALL)
+
+    assert re.search(r"\d+ to \d+", row)
+    assert not re.search(r"min\(|max\(", row)
+    assert re.search(r"<details><summary>show</summary>(?:(?!</details>).)*max\(", text)
+
+
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("name", SHOWN)
 def test_a_page_is_accessible_in_both_themes_and_fits_its_window(

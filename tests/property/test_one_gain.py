@@ -7,6 +7,7 @@ from random import Random
 
 import pytest
 from rich.console import Console
+from tuner.report.explanation.text import explain_summary
 
 from tests.more import leave_to_more
 from tests.unit.export.test_host_change import of_nginx
@@ -16,7 +17,6 @@ from tuner.commands.page import make_page
 from tuner.commands.session import Reading
 from tuner.export import export
 from tuner.export.formats import FORMATS
-from tuner.report.explanation.text import explain_summary
 from tuner.report.summary_json import summary_json
 from tuner.report.terminal import final_screen
 from tuner.report.wording import say_estimate

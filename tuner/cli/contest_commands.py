@@ -23,7 +23,7 @@ from tuner.cli.arguments import (
     refuse_below,
 )
 from tuner.cli.printing import measuring, show_result
-from tuner.cli.study_commands import Preset
+from tuner.cli.study_commands import Length, Preset, settle_length
 from tuner.errors import UsageError
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def compare(  # noqa: PLR0913, PLR0917 - the command's options
         ),
     ] = None,
     pairs: Annotated[int | None, typer.Option(help="Number of trials of each configuration.")] = None,
-    preset: Annotated[Preset | None, typer.Option(help="Measurement length per trial.")] = None,
+    preset: Length = None,
     output: Annotated[
         Path | None,
         typer.Option(
@@ -78,7 +78,7 @@ def compare(  # noqa: PLR0913, PLR0917 - the command's options
     Example: `tuner compare nginx.yaml default winner`
     """
     refuse_below("--pairs", pairs, LEAST_BLOCKS if more else LEAST_PAIRS)
-    names, length = [first, second, *(more or ())], preset.value if preset else None
+    names = [first, second, *(more or ())]
     if more and len(set(names)) < len(names):
         raise UsageError(f"compare: {', '.join(names)}: a configuration is named twice. Name each once.")
     if output is not None and not more and output.suffix not in {".md", ".csv"}:
@@ -89,6 +89,7 @@ def compare(  # noqa: PLR0913, PLR0917 - the command's options
     form = choose_form(as_json=as_json, as_markdown=as_markdown, as_csv=as_csv)
     settings = read_study(study)
     agree_to_run(settings, study, yes=yes)
+    length = settle_length(settings, preset)
     sides = [read_side(name) for name in names]
     with measuring() as progress:
         if more:

@@ -23,7 +23,7 @@ from tuner.cli.arguments import (
     refuse_below,
 )
 from tuner.cli.printing import measuring, show_result
-from tuner.cli.study_commands import Preset
+from tuner.cli.study_commands import Length, settle_length
 from tuner.cli.sweep_command import split_values
 from tuner.errors import UsageError
 from tuner.ports import Scalar
@@ -43,7 +43,7 @@ def curve(  # noqa: PLR0913, PLR0917 - the command's options
         str, typer.Option(help="Numbers of connections to measure.")
     ] = "100,300,1000,3000,10000",
     minutes: Annotated[float | None, minutes_option("Time limit (default: enough for four blocks)")] = None,
-    preset: Annotated[Preset | None, typer.Option(help="Measurement length per trial.")] = None,
+    preset: Length = None,
     output: ResultPath = None,
     as_json: AsJson = False,
     as_markdown: AsMarkdown = False,
@@ -60,10 +60,11 @@ def curve(  # noqa: PLR0913, PLR0917 - the command's options
     named = None if not configurations else name_configurations(configurations)
     settings = read_study(study)
     agree_to_run(settings, study, yes=yes)
+    length = settle_length(settings, preset)
     with measuring(resumes=True) as progress:
         found = tuner.curve(
             settings, named, connections=counts, minutes=minutes,
-            preset=preset.value if preset else None, progress=progress,
+            preset=length, progress=progress,
         )  # fmt: skip
     from tuner.report.curve import curve_json
     from tuner.report.curve.page import render_curve

@@ -36,12 +36,14 @@ from tuner.cli.printing import (
     show_progress,
     what_was_typed,
 )
+from tuner.cli.verbosity import Verbosity
 from tuner.errors import TooNoisy, UsageError
 
 if TYPE_CHECKING:
     from tuner.commands.outputs import Results
     from tuner.commands.session import Reading, RunForecast
     from tuner.report.summary import Summary
+    from tuner.study import Study
 
 
 class Preset(StrEnum):
@@ -50,6 +52,22 @@ class Preset(StrEnum):
     QUICK = "quick"
     STANDARD = "standard"
     THOROUGH = "thorough"
+
+
+Length = Annotated[
+    Preset | None,
+    typer.Option(help="Measurement length per trial (default: that of the study's run, or of its file)."),
+]
+
+
+def settle_length(settings: "Study", preset: Preset | None) -> str:
+    """Return the preset that is asked or followed; say which where that is not the one of the study file."""
+    from tuner.commands.session import follow_preset
+
+    name = follow_preset(settings, preset.value if preset else None)
+    if preset is None and name != settings.preset:
+        remark(f"{settings.path}: preset {name}, as the study was run. Choose another with --preset.")
+    return name
 
 
 def check(
@@ -111,10 +129,13 @@ def check(
         more = {"targets": by_host} if settings.targets is not None else {}
         print_json({**found[0].as_json(), **more})
         return
-    print_text("\n\n".join(each.as_text() for each in found))
+    print_text("\n\n".join(each.as_text(is_verbose=Verbosity.verbose) for each in found))
 
 
-def run(
+ShowAll = Annotated[bool, typer.Option("--all", help="Print every detail, not only what fits one screen.")]
+
+
+def run(  # noqa: PLR0913, PLR0917 - the command's options
     study: StudyPath,
     preset: Annotated[
         Preset | None, typer.Option(help="Thoroughness: 5, 75 or 180 minutes (default: as in the study).")
@@ -126,6 +147,7 @@ def run(
         typer.Option(metavar="ADDRESS", help="Address of the Dask scheduler, such as tls://host:8786."),
     ] = None,
     yes: Agreed = False,
+    show_all: ShowAll = False,
     as_json: AsJson = False,
 ) -> None:
     """Find, prove and export better settings; resume an interrupted run.
@@ -160,11 +182,11 @@ def run(
         say(str(noisy))
         reading = tuner.read(settings)
         if as_json or any(trial.counts for trial in reading.summary.trials):
-            _print_summary(study, reading.summary, write_results(reading), as_json=as_json)
+            _print_summary(study, reading.summary, write_results(reading), as_json=as_json, show_all=show_all)
         sys.exit(noisy.exit_code)
     if ahead is None:
         remark(f"{study}: this study was finished before; here is its result.")
-    _print_summary(study, reading.summary, write_results(reading), as_json=as_json)
+    _print_summary(study, reading.summary, write_results(reading), as_json=as_json, show_all=show_all)
     sys.exit(verdict_code(reading.summary))
 
 
@@ -183,6 +205,7 @@ def describe_ahead(study: Path, ahead: "RunForecast") -> str:
 
 def show(
     study: StudyPath,
+    show_all: ShowAll = False,
     as_json: AsJson = False,
     as_markdown: AsMarkdown = False,
     as_csv: Annotated[bool, typer.Option("--csv", help="Print all trials as CSV.")] = False,
@@ -212,11 +235,11 @@ def show(
         write = result_as_markdown if form is Form.MARKDOWN else trials_as_csv
         print_text(write(reading.summary).rstrip("\n"))
         return
-    _print_summary(study, reading.summary, find_results(settings), as_json=False)
     for each in sweeps:
         print_text(f"sweep  {name_best(each)}")
     for curve in curves:
         print_text(f"curve  {curve.verdict}")
+    _print_summary(study, reading.summary, find_results(settings), as_json=False, show_all=show_all)
     if reading.summary.state == "stopped" and not reading.changed:
         remark(f"Next: tuner run {study}")
 
@@ -240,16 +263,22 @@ def refuse_unmeasured(study: Path, summary: "Summary") -> None:
     raise UsageError(f"{study}: nothing is measured yet, the study is {summary.state}.{why} {what_next}")
 
 
-def _print_summary(study: Path, summary: "Summary", results: "Results | None", *, as_json: bool) -> None:
+def _print_summary(
+    study: Path, summary: "Summary", results: "Results | None", *, as_json: bool, show_all: bool
+) -> None:
     from tuner.report.summary_json import summary_json
     from tuner.report.terminal import final_screen
 
     if as_json or results is None:
         print_json(summary_json(summary))
     else:
-        make_console().print(
-            final_screen(summary, report=results.report, exports=results.exports, warnings=results.lowered)
-        )
+        if not show_all:
+            remark(f"All details: tuner show {study} --all")
+        screen = final_screen(
+            summary, report=results.report, exports=results.exports, warnings=results.lowered,
+            is_short=not show_all,
+        )  # fmt: skip
+        make_console().print(screen)
         if summary.found is not None:
             remark(f"Next: tuner compare {study} default candidate")
 
@@ -272,7 +301,7 @@ def explain(
     """
     settings = read_study(study)
     from tuner.report.explanation.as_json import depth_json, explanation_json
-    from tuner.report.explanation.text import depth_text, explain_summary
+    from tuner.report.explanation.screen import depth_screen, explain_screen
 
     reading = tuner.read(settings)
     summary = reading.summary
@@ -283,12 +312,12 @@ def explain(
         if as_json:
             print_json(depth_json(depth))
         else:
-            print_text(depth_text(summary.space, depth))
+            make_console().print(depth_screen(summary.space, depth))
     elif summary.explanation is not None:
         if as_json:
             print_json(explanation_json(summary.explanation))
         else:
-            print_text(explain_summary(summary))
+            make_console().print(explain_screen(summary))
 
 
 def report(
@@ -336,7 +365,7 @@ def export(
         typer.Option("-o", "--output", help="Folder to write to (default: that of the study's results)."),
     ] = None,
     pick: Annotated[
-        int | None, typer.Option(help="Number of a choice that `tuner show` lists, for two objectives.")
+        int | None, typer.Option(help="Number of a choice that `tuner show --all` lists, for two objectives.")
     ] = None,
     as_json: AsJson = False,
 ) -> None:

@@ -22,7 +22,7 @@ from tuner.cli.arguments import (
     refuse_outside,
 )
 from tuner.cli.printing import measuring, show_result
-from tuner.cli.study_commands import Preset
+from tuner.cli.study_commands import Length, settle_length
 from tuner.errors import UsageError
 
 
@@ -48,7 +48,7 @@ def sweep(  # noqa: PLR0913, PLR0917 - the command's options
     ] = None,
     at: Annotated[Base, typer.Option(help="Configuration that all other settings have.")] = Base.DEFAULT,
     minutes: Annotated[float | None, minutes_option("Time limit (4 minutes with preset quick)")] = None,
-    preset: Annotated[Preset | None, typer.Option(help="Measurement length per trial.")] = None,
+    preset: Length = None,
     output: ResultPath = None,
     as_json: AsJson = False,
     as_markdown: AsMarkdown = False,
@@ -67,11 +67,12 @@ def sweep(  # noqa: PLR0913, PLR0917 - the command's options
 
     refuse_outside("--minutes", minutes, 0.1, MOST_MINUTES)
     agree_to_run(settings, study, yes=yes)
+    length = settle_length(settings, preset)
     with measuring(resumes=True) as progress:
         found = tuner.sweep(
             settings, parameter, values=None if values is None else split_values(values),
             around=around.value if around else None, at=at.value, minutes=minutes,
-            preset=preset.value if preset else None, progress=progress,
+            preset=length, progress=progress,
         )  # fmt: skip
     from tuner.report.forms import Forms
     from tuner.report.sweep import sweep_json

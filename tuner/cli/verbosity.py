@@ -10,7 +10,9 @@ import typer
 from tuner.log import show_log
 
 Quiet = Annotated[bool, typer.Option("-q", "--quiet", help="Print only results and errors.")]
-Verbose = Annotated[bool, typer.Option("-v", "--verbose", help="Print each window, and failures in full.")]
+Verbose = Annotated[
+    bool, typer.Option("-v", "--verbose", help="Print more: each window, failures in full, all checks.")
+]
 Debug = Annotated[bool, typer.Option("--debug", help="Print the log, and tracebacks of errors.")]
 
 

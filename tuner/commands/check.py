@@ -27,7 +27,7 @@ from tuner.measure.validity.load import AGAIN
 from tuner.measure.window import Load, example_workload, run_counted_window, run_window
 from tuner.ports import FAILURE_KINDS, Host
 from tuner.records import Check, Role, State, Trial, Window
-from tuner.report.wording import capitalize
+from tuner.report.wording import capitalize, say_duration
 from tuner.restore.recovery import describe_use
 from tuner.space import facts_from_json
 from tuner.study import Study
@@ -138,60 +138,68 @@ class Findings:
                     f"same, the run ends then. For no worse than now, write {each.metric} <= {RELATIVE}"
                 )
 
-    def as_text(self) -> str:
-        """Return everything in a few lines."""
-        setup, found, settings = self.setup, self.setup.fingerprint, self.setup.settings
-        load = f"load       {settings.describe_load()}; {found.generator}"
-        measured = _describe_window(self.window)
-        tuned = f"space      {len({each.parameter for each in setup.space.dimensions})} parameters are tuned"
-        risks = [
-            f"risk       {', '.join(names)}: {risk}, and tuned as the study allows"
-            for risk, names in setup.space.risks.items()
-        ]
-        left_out = [
-            *risks,
-            *(f"cannot act {name}: {reason}" for name, reason in setup.space.inert.items()),
-            *(f"left out   {name}" for name in _group_by_reason(setup.space.left_out)),
-        ]
-        lines = [f"study      {settings.name} ({settings.path})"]
-        if isinstance(setup.target, ManagedTarget):
-            lines += [
-                f"host       {setup.host.name}: {found.host}, Linux {found.kernel}, {found.cores} CPUs",
-                *(f"server     {_describe(server)}" for server in setup.target.servers),
-                load,
-                f"placement  {setup.placement.note}",
-                f"{tuned}, starting from their present values",
-                *left_out,
-                f"now        {measured}",
-                *capacity_lines(setup, "now"),
-                *(f"logs       {each.describe(self.minutes)}" for each in self.logs),
-            ]
-        else:
-            versions = ", ".join(f"{name} {version}".strip() for name, version in found.servers.items())
-            memory = f"{found.memory_mib:,} MiB"
-            lines += [
-                f"servers    {versions}; private instances, the installed services are not touched",
-                load,
-                f"machine    {found.host}, Linux {found.kernel}, {found.cores} CPUs, {memory}",
-                f"placement  {setup.placement.note}",
-                tuned,
-                *left_out,
-                f"writes     {settings.folder}/ only; each server lives in a sandbox in memory",
-                f"default    started in {self.deploy_s:.2f} s, {measured}",
-                *capacity_lines(setup, "default"),
-            ]
-        lines += [f"windows    {self.windows}"] if self.windows is not None else []
-        lines += [f"page       {each}" for each in self.judged]
-        lines += [f"mix        {f'{name}: ' if name else ''}{each}" for name, each in self.mixes.items()]
-        lines += [f"warning    {each}" for each in self.warnings]
-        lines += [f"not tried  {each}" for each in self.unseen]
-        if self.calibration is not None:
-            lines += self.calibration.lines()
-        if self.preview is not None:
-            shown_by = f"changes    shown by: tuner check {settings.path} --plan"
-            lines.append(self.preview.as_text() if self.shows_plan else shown_by)
+    def as_text(self, *, is_verbose: bool = False) -> str:
+        """Return what limits a run, the three things that matter, and whether it can start.
+
+        Verbose, all that was found stands before that.
+        """
+        settings = self.setup.settings
         rest = f", as far as was tried; the rest: tuner check {settings.path} --trust" if self.unseen else ""
-        return "\n".join([*lines, f"ready      tuner run {settings.path}{rest}"])
+        ready = f"ready      tuner run {settings.path}{rest}"
+        details = self._tell_details() if is_verbose else ()
+        return "\n".join([*details, *self._tell_limits(), *self._tell_essentials(), ready])
+
+    def _tell_details(self) -> Iterator[str]:
+        """Yield where what is run, and what is left as it is."""
+        setup, found, settings = self.setup, self.setup.fingerprint, self.setup.settings
+        is_managed = isinstance(setup.target, ManagedTarget)
+        address = f"{setup.host.name}: " if is_managed else ""
+        yield f"study      {settings.name} ({settings.path})"
+        yield (
+            f"machine    {address}{found.host}, Linux {found.kernel}, {found.cores} CPUs, "
+            f"{found.memory_mib:,} MiB"
+        )
+        if isinstance(setup.target, ManagedTarget):
+            yield from (f"server     {_describe(server)}" for server in setup.target.servers)
+        else:
+            yield f"sandbox    in memory; the default started in {self.deploy_s:.2f} s"
+        yield f"load       {settings.describe_load()}; {found.generator}"
+        yield f"placement  {setup.placement.note}"
+        yield from (f"cannot act {each}" for each in _group_by_reason(setup.space.inert))
+        yield from (f"left out   {each}" for each in _group_by_reason(setup.space.left_out))
+        yield from capacity_lines(setup, "now" if is_managed else "default")
+        if self.windows is not None:
+            yield f"windows    {self.windows}"
+
+    def _tell_limits(self) -> Iterator[str]:
+        """Yield what to know before a run, and what was asked for."""
+        for risk, names in self.setup.space.risks.items():
+            yield f"risk       {', '.join(names)}: {risk}, and tuned as the study allows"
+        yield from (f"logs       {each.describe(self.minutes)}" for each in self.logs)
+        yield from (f"page       {each}" for each in self.judged)
+        for name, each in self.mixes.items():
+            yield f"mix        {f'{name}: ' if name else ''}{each}"
+        yield from (f"warning    {each}" for each in self.warnings)
+        yield from (f"not tried  {each}" for each in self.unseen)
+        yield from self.calibration.lines() if self.calibration is not None else ()
+        if self.preview is not None and self.shows_plan:
+            yield self.preview.as_text()
+
+    def _tell_essentials(self) -> Iterator[str]:
+        """Yield what is measured and what it gives now, what a run writes, and how long it searches."""
+        setup, found, settings = self.setup, self.setup.fingerprint, self.setup.settings
+        versions = ", ".join(f"{name} {version}".strip() for name, version in found.servers.items())
+        is_managed = isinstance(setup.target, ManagedTarget)
+        measured = f"{versions} on {found.host}: {_describe_window(self.window)} with {found.generator}"
+        yield f"{'now    ' if is_managed else 'default'}    {measured}"
+        if not is_managed:
+            yield f"writes     {settings.folder}/ only; the installed services are not touched"
+        elif not self.shows_plan:
+            yield f"changes    shown by: tuner check {settings.path} --plan"
+        tuned, idle = len({each.parameter for each in setup.space.dimensions}), len(setup.space.inert)
+        others = f"; {idle} more cannot act under this load (listed by -v)" if idle else ""
+        takes = say_duration(60 * self.minutes)
+        yield f"search     {tuned} parameters are tuned, about {takes} with preset {settings.preset}{others}"
 
     def as_json(self) -> Mapping[str, Any]:
         """Return the same for scripts."""

@@ -7,6 +7,7 @@ The dashboard gets a copy of the study (`tuner.export.optuna_view`), made again 
 It offers to delete a study or to add a trial: that cannot reach the storage, and is refused.
 """
 
+import json
 import threading
 import time
 from collections.abc import Callable, Iterable
@@ -20,7 +21,7 @@ from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
 
 from tuner.commands.session import read
 from tuner.errors import TargetError
-from tuner.export.optuna_view import copy_as_optuna
+from tuner.export.optuna_view import copy_as_optuna, weigh_settings
 from tuner.study import Study
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 HERE = "127.0.0.1"
 PAGE = "/dashboard/studies/0"
 """The copy has one study, whose number is 0."""
+IMPORTANCES = "/api/studies/0/param_importances"
 KEY = "key"
 FRESH_S = 2.0
 """A copy is not made again before this has passed."""
@@ -46,6 +48,7 @@ class Dashboard:
         self._lock = threading.Lock()
         self._ended: object = None
         self._looked_s = 0.0
+        self._is_running = True
         self._key = token_urlsafe(24)
         self._application = self._renew()
 
@@ -75,7 +78,14 @@ class Dashboard:
             return _refuse(
                 start_response, HTTPStatus.FORBIDDEN, "Open the address that `tuner dashboard` printed."
             )
-        return self._renew()(environ, start_response)
+        answer = self._renew()
+        if environ.get("PATH_INFO") == IMPORTANCES:
+            return _answer(start_response, json.dumps(self._weigh()).encode())
+        return answer(environ, start_response)
+
+    def _weigh(self) -> dict[str, Any]:
+        """Return the importances; none while the study runs, whose trials would lose processor time."""
+        return weigh_settings(read(self._settings, with_explanation=not self._is_running).summary)
 
     def _knows_key(self, given: str) -> bool:
         return compare_digest(given.encode(errors="replace"), self._key.encode())
@@ -89,6 +99,7 @@ class Dashboard:
                 if ended != self._ended or summary.state != "running":
                     self._application = _make_application(copy_as_optuna(summary, self._settings.constraints))
                 self._ended, self._looked_s = ended, time.monotonic()
+                self._is_running = summary.state == "running"
             return self._application
 
 
@@ -101,6 +112,11 @@ def _make_application(storage: "BaseStorage") -> Application:
         ) from error
     application: Application = optuna_dashboard.wsgi(storage)
     return application
+
+
+def _answer(start_response: Callable[..., Any], text: bytes) -> list[bytes]:
+    start_response("200 OK", [("Content-Type", "application/json")])
+    return [text]
 
 
 def _refuse(start_response: Callable[..., Any], status: HTTPStatus, text: str) -> list[bytes]:

@@ -1,7 +1,7 @@
 """Finds what a winner makes of every server's files: the installed ones, or where there are none, its own."""
 
 import os.path
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import PurePosixPath
@@ -14,8 +14,19 @@ from tuner.deploy.systemd_limits import ask_limits, raise_limits, read_limits
 from tuner.errors import ConfigRejected, TargetError
 from tuner.export import Rendered, Rewritten, render_both
 from tuner.export.lowered import find_lowered, keep_limits
-from tuner.ports import Config, Files, Host, Installation, InstalledServer, PrivateServer, Scalar, Upstream
+from tuner.ports import (
+    Config,
+    Files,
+    Host,
+    Installation,
+    InstalledServer,
+    LayeredServer,
+    PrivateServer,
+    Scalar,
+    Upstream,
+)
 from tuner.restore.keeper.requests import is_setting
+from tuner.space import Space
 
 Differences = Mapping[str, Rendered | Rewritten]
 """By server."""
@@ -95,7 +106,51 @@ def _rewrite_private(
         directory=_common_directory(installation.files),
     )
     written = {name: value for name, value in chosen.items() if name not in rewritten.by_hand}
-    return replace(rewritten, lowered=find_lowered(space, written, installed))
+    doubts = tuple(_find_doubts(server, space, installation, written))
+    return replace(rewritten, lowered=find_lowered(space, written, installed), doubts=doubts)
+
+
+def _find_doubts(
+    server: InstalledServer, space: Space, installation: Installation, written: Config
+) -> Iterator[str]:
+    """Yield why the gain of a private instance may be another on an installed server."""
+    sites, current, default = installation.sites, installation.facts.current, space.default()
+    if sites:
+        others = f" and {len(sites) - 1} more" if len(sites) > 1 else ""
+        yield (
+            f"{server.name}: {sites[0]}{others} was never measured, only a private instance. Measure it: "
+            f"tuner init {server.name} --managed"
+        )
+    unlike = [
+        f"{each.name} {space.show(each.name, current[each.name])} instead of "
+        f"{space.show(each.name, default[each.name])}"
+        for each in space.parameters
+        if each.name in written
+        and each.name in default
+        and current.get(each.name, default[each.name]) not in {default[each.name], written[each.name]}
+    ]
+    if unlike:
+        yield f"{server.name}: what is installed is not the default that was measured: {', '.join(unlike)}"
+    if isinstance(server, LayeredServer):
+        for name, places in server.find_overrides(written, installation).items():
+            yield f"{name}: also set at {places}; the requests answered there do not get the change"
+
+
+def describe_moved(reading: Reading, setup: Setup) -> Iterator[str]:
+    """Yield in what a host is not the one that was measured: another machine, or other values by now."""
+    measured, found, winner = reading.summary.fingerprint.host, setup.fingerprint.host, reading.summary.winner
+    if reading.settings.targets is None and measured != found:
+        yield f"{found} was never measured, only {measured}. The gain may be another here"
+    if not isinstance(setup.target, ManagedTarget) or winner is None:
+        return
+    show, now = reading.space.show, setup.space.default()
+    moved = [
+        f"{name} {show(name, value)} → {show(name, now[name])}"
+        for name, value in reading.space.default().items()
+        if now.get(name, value) not in {value, winner.config.get(name)}
+    ]
+    if moved:
+        yield f"{setup.host.name}: changed since the study began: {', '.join(moved)}"
 
 
 def _raise_limits(setup: Setup, server: InstalledServer, installation: Installation, winner: Config) -> Files:

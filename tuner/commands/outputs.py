@@ -1,17 +1,18 @@
 """Writes the report and the exports of a study into its folder."""
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 
 from tuner.campaign.prepare import prepare
-from tuner.commands.differences import Differences, find_differences
+from tuner.commands.differences import Differences, describe_moved, find_differences
 from tuner.commands.page import REPORT, keep_page, make_page, write_page
 from tuner.commands.session import Reading, open_begun
 from tuner.errors import TargetError
 from tuner.export import (
     JSON,
+    Rendered,
     differences_from_json,
     differences_to_json,
     export,
@@ -94,6 +95,18 @@ def _describe_lowered(reading: Reading, differences: Differences) -> tuple[str, 
     return tuple(line for each in lowered for line in describe_lowered(reading.space, each))
 
 
+def _describe_doubts(differences: Differences) -> tuple[str, ...]:
+    """Return why the gain may be another on this host, and what the export cannot write: a sentence each."""
+    lines: list[str] = []
+    for each in differences.values():
+        installed = installed_of(each)
+        if installed is not None:
+            lines += [*installed.doubts, *installed.by_hand.values()]
+        elif isinstance(each, Rendered) and each.reason:
+            lines.append(each.reason)
+    return tuple(dict.fromkeys(lines))
+
+
 def find_results(settings: Study) -> Results:
     """Find what an earlier run wrote. Raises UsageError when the exports are a link or another user's."""
     folder = settings.folder
@@ -124,8 +137,8 @@ def write_export(
         reading: the study.
         form: a server of the study, json, or one of FORMATS.
         output: where to; the study's own folder by default.
-        warn: told what this would lower on this host, when the host could not be asked, and of a gain that
-            is not proven.
+        warn: told what this would lower on this host, in what the host is not the one that was measured, when
+            it could not be asked, and of a gain that is not proven.
 
     Raises:
         UsageError: an unknown format, a server that is not tuned, nothing confirmed yet, or a file in the
@@ -138,9 +151,8 @@ def write_export(
     differences: Differences = {}
     if winner is not None and form != JSON:
         differences = _find_or_recall(reading, winner.config, warn)
-    for line in _describe_lowered(
-        reading, {name: each for name, each in differences.items() if form in {name, *FORMATS}}
-    ):
+    exported = {name: each for name, each in differences.items() if form in {name, *FORMATS}}
+    for line in (*_describe_lowered(reading, exported), *_describe_doubts(exported)):
         warn(line)
     written = _write_format(reading, form, differences, output)
     if doubt := say_unproven(reading.summary.gain):
@@ -156,7 +168,8 @@ def _find_or_recall(reading: Reading, winner: Config, warn: Callable[[str], None
             wrote.
     """
     try:
-        return find_differences(reading, reading.setup or prepare(reading.settings), winner)
+        setup = reading.setup or prepare(reading.settings)
+        found = find_differences(reading, setup, winner)
     except TargetError as error:
         storage = open_begun(reading.settings)
         stored = storage.recall(DIFFERENCES) if storage else None
@@ -171,6 +184,25 @@ def _find_or_recall(reading: Reading, winner: Config, warn: Callable[[str], None
             f"this describes the target as it was when the study ended, as it cannot be reached now ({error})"
         )
         return differences_from_json(json.loads(stored.text))
+    for line in (*describe_moved(reading, setup), *_list_changed(reading, found, winner)):
+        warn(line)
+    return found
+
+
+def _list_changed(reading: Reading, found: Differences, winner: Config) -> Iterator[str]:
+    """Yield the files of the target that are neither as the study left them nor as the winner makes them."""
+    storage = open_begun(reading.settings)
+    stored = storage.recall(DIFFERENCES) if storage else None
+    if stored is None or dict(stored.winner) != dict(winner) or not _is_own(reading, stored):
+        return
+    known = differences_from_json(json.loads(stored.text))
+    for name in found.keys() & known.keys():
+        now, then = installed_of(found[name]), installed_of(known[name])
+        if now is None or then is None:
+            continue
+        for path in sorted(now.before.keys() & then.before.keys()):
+            if now.before[path] not in {then.before[path], then.after.get(path)}:
+                yield f"{path}: changed since the study ended. Its gain was measured with the earlier content"
 
 
 def _is_own(reading: Reading, stored: SealedDifferences) -> bool:

@@ -297,6 +297,20 @@ def settle_preset(settings: Study, storage: Storage | None, preset: str | None =
     return name
 
 
+def follow_preset(settings: Study, preset: str | None = None) -> str:
+    """Return the preset that is asked, else that of the study's run, else that of its file.
+
+    Raises:
+        TargetError: another tuner is at work on the study; its storage may be half made.
+    """
+    if preset is not None or not settings.folder.exists():
+        return preset or settings.preset
+    with locked(settings):
+        begun = open_begun(settings)
+    began_with = None if begun is None else begun.recall(PRESET)
+    return began_with or settings.preset
+
+
 def settle_plan(
     settings: Study,
     storage: Storage | None,

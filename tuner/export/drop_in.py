@@ -4,7 +4,7 @@ import shlex
 from pathlib import PurePosixPath
 
 from tuner.export.lowered import describe_lowered
-from tuner.export.provenance import comment, write_head
+from tuner.export.provenance import comment, describe_by_hand, write_head
 from tuner.export.rendered import SITE, Rendered
 from tuner.ports import DropIn, Files
 from tuner.report.summary import Summary
@@ -27,6 +27,7 @@ def export_drop_in(summary: Summary, server: str, rendered: Rendered, drop_in: D
             elsewhere += [] if added else [f"without {line}" for line in dropped]
     if not lines and not elsewhere:
         return {}
+    installed = rendered.installed
     enable, check = shlex.join(drop_in.enable), shlex.join(drop_in.check)
     head = write_head(
         summary,
@@ -35,6 +36,8 @@ def export_drop_in(summary: Summary, server: str, rendered: Rendered, drop_in: D
         f"undo: sh {undo}",
         *([drop_in.elsewhere] if drop_in.elsewhere else []),
         *describe_lowered(summary.space, rendered.lowered),
+        *((*describe_by_hand(summary, installed.by_hand), *installed.doubts) if installed else ()),
+        *([f"check before use: {rendered.reason}"] if rendered.reason else []),
     )
     tail = (
         comment("", "change these lines by hand, where your sites have them:", *elsewhere)

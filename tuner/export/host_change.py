@@ -156,6 +156,7 @@ def find_change(summary: Summary, differences: Mapping[str, Rendered | Rewritten
     notes = (
         *(line for one in found.values() for line in describe_lowered(summary.space, one.lowered)),
         *(line for one in found.values() for line in describe_by_hand(summary, one.by_hand)),
+        *(line for one in found.values() for line in one.doubts),
         *by_hand,
     )
     return HostChange(files=files, settings=settings, services=services, notes=notes)

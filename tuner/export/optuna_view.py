@@ -21,10 +21,12 @@ from optuna.exceptions import ExperimentalWarning
 from optuna.storages import InMemoryStorage
 from optuna.trial import FrozenTrial, TrialState, create_trial
 
+from tuner.explain.explanation import Explanation
 from tuner.ports import Scalar
 from tuner.records import Role, State, Trial
 from tuner.report.summary import Summary, gather_arm
 from tuner.report.terminal import headline
+from tuner.space import Space
 from tuner.study.objective import METRICS, Constraint, slacks
 
 SPEEDUP = "speedup"
@@ -55,7 +57,7 @@ def copy_as_optuna(summary: Summary, constraints: Sequence[Constraint]) -> InMem
     for key, value in _describe(summary).items():
         study.set_user_attr(key, value)
     trials = [trial for trial in summary.trials if trial.role.is_under_study_load]
-    laid_out = lay_out([trial.config for trial in trials])
+    laid_out = lay_out(summary.space, [trial.config for trial in trials])
     baselines = [trial for trial in trials if trial.role is Role.BASELINE]
     for trial in trials:
         study.add_trial(_as_stored(summary, trial, laid_out, slacks(trial, constraints, baselines)))
@@ -69,11 +71,36 @@ def _describe(summary: Summary) -> dict[str, str]:
     }  # fmt: skip
 
 
-def lay_out(configs: Sequence[Mapping[str, Scalar]]) -> dict[str, BaseDistribution]:
-    """Return a distribution for each setting that has more than one value, as wide as what was tried."""
-    names = dict.fromkeys(name for config in configs for name in config)
+def lay_out(space: Space, configs: Sequence[Mapping[str, Scalar]]) -> dict[str, BaseDistribution]:
+    """Return a distribution for each setting that has more than one value, as wide as what was tried.
+
+    What is derived from others, or only builds them, is none that anybody chooses.
+    """
+    names = [each.name for each in space.parameters if not each.internal]
     tried = {name: {config[name] for config in configs if name in config} for name in names}
     return {name: _distribution(values) for name, values in tried.items() if len(values) > 1}
+
+
+def weigh_settings(summary: Summary) -> dict[str, Any]:
+    """Return the chart of importances as optuna-dashboard asks for it: shares of the effects, per objective.
+
+    Optuna's own evaluator knows nothing of noise and of the default: it puts settings first that do nothing.
+    Without an explanation every list is empty.
+    """
+    laid_out = lay_out(summary.space, [trial.config for trial in summary.trials])
+    found = summary.explanation
+    objectives = [found, *([found.beside if found else None] if summary.cost else [])]
+    return {"param_importances": [_weigh(each, laid_out) for each in objectives]}
+
+
+def _weigh(found: Explanation | None, laid_out: Mapping[str, BaseDistribution]) -> list[dict[str, Any]]:
+    effects = {each.parameter: abs(each.effect.log) for each in (found.settings if found else ())}
+    shown = {name: effect for name, effect in effects.items() if name in laid_out}
+    whole = sum(shown.values()) or 1.0
+    return [
+        {"name": name, "importance": effect / whole, "distribution": type(laid_out[name]).__name__}
+        for name, effect in sorted(shown.items(), key=lambda each: -each[1])
+    ]
 
 
 def _distribution(values: set[Scalar]) -> BaseDistribution:

@@ -78,6 +78,8 @@ class Rewritten:
     by_hand: Mapping[str, str] = field(default_factory=dict)
     """Settings of the winner that these files cannot be given → why."""
     lowered: Lowered = field(default_factory=dict)
+    doubts: tuple[str, ...] = ()
+    """Why the gain may be another with these files: a sentence each."""
     modes: Mapping[PurePosixPath, int] = field(default_factory=dict)
     """Of files that exist; a new one is for everybody to read."""
 
@@ -104,6 +106,7 @@ def export_rewritten(summary: Summary, server: str, rewritten: Rewritten) -> dic
         f"undo:  {take_back}",
         *describe_lowered(summary.space, rewritten.lowered),
         *describe_by_hand(summary, rewritten.by_hand),
+        *rewritten.doubts,
     ).encode()
     files = {name: head + _patch(rewritten.before, after, directory)}
     if is_reversible:

@@ -302,6 +302,17 @@ class InstalledServer(Server, Protocol):
 
 
 @runtime_checkable
+class LayeredServer(InstalledServer, Protocol):
+    """An installed server in whose files a site or a path overrides what stands above it."""
+
+    def find_overrides(self, config: Config, installation: Installation) -> Mapping[str, str]:
+        """Return the settings that other sites or paths give otherwise, with the places where they do. Pure.
+
+        `config` is what `rewrite` writes; what is written does not reach the requests of those places.
+        """
+
+
+@runtime_checkable
 class PooledServer(InstalledServer, Protocol):
     """An installed server that answers at several addresses, with settings of its own at each."""
 

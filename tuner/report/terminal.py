@@ -1,5 +1,6 @@
 """What a person sees on a terminal: the end of a study, a comparison, a space."""
 
+import os.path
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -48,23 +49,39 @@ if TYPE_CHECKING:
     from tuner.study import Study
 
 
+SETTINGS_SHOWN = 8
+"""On a short screen."""
+
+
 def final_screen(
     summary: "Summary",
     *,
     report: str | None = None,
     exports: Sequence[str] = (),
     warnings: Sequence[str] = (),
+    is_short: bool = False,
 ) -> Group:
-    """Return how a study ended: both sides, the gain, the few changes, and where everything is.
+    """Return how a study ended, with the verdict last, where a terminal shows it.
 
-    Warnings are about the exports, and stand above them.
+    Args:
+        summary: the study.
+        report: path of its page.
+        exports: paths of its exports.
+        warnings: about the exports; they stand above them.
+        is_short: whether details are left out, so that 24 lines are enough for most studies.
     """
-    parts: list[RenderableType] = [headline(summary)]
-    if summary.reason:
-        parts.append(Text(make_printable(summary.reason)))
-    sides = arms_table(arm_rows(summary), bold=summary.side)
-    parts += [*_age(summary.gain, ("default", summary.side)), Text(""), sides]
+    found = summary.winner_elsewhere
+    has_warnings = found is not None and (found.is_rejected or bool(found.warnings))
+    parts: list[RenderableType] = _changes(summary, is_short=is_short)
+    parts += [] if is_short else _capacity(summary)
+    parts += _limits(summary)
+    if has_warnings or not is_short:
+        parts += _robustness(summary, only_winner=is_short)
     parts += _everywhere(summary)
+    if summary.front and not is_short:
+        parts += [Text(""), _front(summary)]
+    parts += _places(summary, report, exports, warnings, is_short=is_short)
+    parts += [Text(""), arms_table(arm_rows(summary), bold=summary.side)]
     if summary.latency is not None:
         rate = f"p99 at {say_rate(summary.latency.rate_rps)} requests/s: "
         default, winner = summary.latency.default_p99, summary.latency.winner_p99
@@ -72,24 +89,44 @@ def final_screen(
     rates = describe_rates(summary.default, summary.winner, is_fixed=summary.latency is not None)
     notes = ((rates, "dim"), (describe_tail(summary), "yellow"), (describe_limit(summary), "dim"))
     parts += [Text(note, style=style) for note, style in notes if note]
-    parts += _robustness(summary)
-    if summary.shipped and (summary.winner or summary.found or summary.state != "finished"):
-        parts += [Text(""), *_difference(summary)]
-    parts += _capacity(summary)
-    if summary.front:
-        parts += [Text(""), _front(summary)]
+    parts += [Text(""), *_age(summary.gain, ("default", summary.side))]
+    if summary.reason:
+        parts.append(Text(make_printable(summary.reason)))
+    parts.append(headline(summary))
+    return Group(*(parts[1:] if parts[0] == Text("") else parts))
+
+
+def _changes(summary: "Summary", *, is_short: bool = False) -> list[RenderableType]:
+    """Return what is written, where there is something to write."""
+    if not summary.shipped or not (summary.winner or summary.found or summary.state != "finished"):
+        return []
+    return _difference(summary, is_short=is_short)
+
+
+def _places(
+    summary: "Summary", report: str | None, exports: Sequence[str], warnings: Sequence[str], *, is_short: bool
+) -> list[RenderableType]:
+    """Return where exports and report are; of many exports, on a short screen, their folder."""
     places = Table.grid(padding=(0, 2))
     places.add_column(no_wrap=True)
     places.add_column(overflow="fold")  # a path that is cut off names no file
     if exports:
         doubt = say_unproven(summary.gain)
-        listed = Text("\n".join(make_printable(path) for path in exports))
+        shown = _name_folder(exports) if is_short else [make_printable(path) for path in exports]
+        listed = Text("\n".join(shown))
         places.add_row("exports", Text(f"{doubt}\n" if doubt else "", style="bold yellow") + listed)
     if report is not None:
         places.add_row("report", Text(make_printable(report)))
-    if exports or report is not None:
-        parts += [Text(""), *(Text(make_printable(each), style="bold red") for each in warnings), places]
-    return Group(*parts)
+    if not places.row_count:
+        return []
+    return [Text(""), *(Text(make_printable(each), style="bold red") for each in warnings), places]
+
+
+def _name_folder(paths: Sequence[str]) -> list[str]:
+    """Return the folder of several files with their number; one file as it is."""
+    if len(paths) == 1:
+        return [make_printable(paths[0])]
+    return [make_printable(f"{os.path.commonpath(paths)}/ ({len(paths)} files)")]
 
 
 def headline(summary: "Summary") -> Text:
@@ -211,8 +248,8 @@ def _front(summary: "Summary") -> Table:
     return table
 
 
-def _difference(summary: "Summary") -> list[RenderableType]:
-    """List what is written, and below each setting what else it does."""
+def _difference(summary: "Summary", *, is_short: bool) -> list[RenderableType]:
+    """List what is written, and below each setting what else it does; the first few on a short screen."""
     rows = [
         [
             make_printable(each)
@@ -230,21 +267,23 @@ def _difference(summary: "Summary") -> list[RenderableType]:
                 (new.ljust(news) if follows else new, "green"), (follows, "dim"),
             )
         )  # fmt: skip
-        if also := summary.space.also(setting):
+        if not is_short and (also := summary.space.also(setting)):
             parts.append(_indented(also, style="dim"))
+    if is_short and len(parts) > SETTINGS_SHOWN:
+        parts[SETTINGS_SHOWN - 1 :] = [Text(f"… and {len(parts) - SETTINGS_SHOWN + 1} more", style="dim")]
     return parts
 
 
-def _robustness(summary: "Summary") -> list[RenderableType]:
+def _robustness(summary: "Summary", *, only_winner: bool = False) -> list[RenderableType]:
     """Show how the winner fares under loads that it was not tuned on, and what was rejected."""
     table = Table.grid(padding=(0, 2))
     table.add_column(no_wrap=True)
     found = summary.winner_elsewhere
-    for each in summary.robustness:
+    for each in () if only_winner else summary.robustness:
         if each.is_rejected and each is not found:
             table.add_row("rejected", Text(say_robustness(each, "candidate"), style="yellow"))
     elsewhere = [dict(each.config) for each in summary.robustness if each.is_rejected]
-    for rejection in summary.rejections:
+    for rejection in () if only_winner else summary.rejections:
         if dict(rejection.config) not in elsewhere:
             said = f"{', '.join(summary.show_changes(rejection.config))}: {rejection.reason}"
             table.add_row("rejected", Text(make_printable(said), style="yellow"))
@@ -263,7 +302,12 @@ def _capacity(summary: "Summary") -> list[RenderableType]:
         table.add_row(Text(f"capacity{of_server}", style="dim"), Text("default", style="dim"), Text(default))
         if winner != NOTHING:
             table.add_row("", Text(summary.side, style="bold"), Text(winner))
-    parts: list[RenderableType] = [Text(""), table] if rows else []
+    return [Text(""), table] if rows else []
+
+
+def _limits(summary: "Summary") -> list[RenderableType]:
+    """Return that the winner needs much more memory, or has less capacity, than the default."""
+    parts: list[RenderableType] = []
     if growth := describe_growth(summary):
         parts.append(Text(make_printable(growth), style="bold yellow"))
     if summary.lacks:

@@ -9,7 +9,7 @@ from tuner.adapters.servers.nginx import log_format
 from tuner.adapters.servers.nginx.config import CONFIG_FILE, write_configuration
 from tuner.adapters.servers.nginx.installation import aim_installation, find_installed, read_build
 from tuner.adapters.servers.nginx.read_back import read_printed
-from tuner.adapters.servers.nginx.rewrite import rewrite_files
+from tuner.adapters.servers.nginx.rewrite import find_overrides, rewrite_files
 from tuner.adapters.servers.nginx.running import read_running
 from tuner.adapters.servers.nginx.settings import SSL, V2
 from tuner.kit import programs, services
@@ -28,6 +28,7 @@ from tuner.ports import (
     Files,
     Host,
     Installation,
+    LayeredServer,
     LineFormat,
     LoggingServer,
     Needs,
@@ -117,6 +118,9 @@ class Nginx:
     def rewrite(self, config: Config, installation: Installation) -> Files:
         return rewrite_files(config, installation)
 
+    def find_overrides(self, config: Config, installation: Installation) -> Mapping[str, str]:
+        return find_overrides(config, installation)
+
     def needs(self, config: Config) -> Needs:
         workers = config.get("worker_processes", 1)
         threads = int(config.get("thread_pool_threads", 0)) if config.get("aio") == "threads" else 0
@@ -169,3 +173,4 @@ if TYPE_CHECKING:
     _private: PrivateServer = Nginx()
     _logging: LoggingServer = Nginx()
     _installed: SiteServer = Nginx()
+    _layered: LayeredServer = Nginx()

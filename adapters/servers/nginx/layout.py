@@ -135,6 +135,14 @@ class Layout:
             )
         return self._judge(ways[0])
 
+    def find_others(self, setting: Setting) -> tuple[Directive, ...]:
+        """Return the directives of other sites or paths, which override for their requests what acts here."""
+        if setting.block != HTTP:
+            return ()
+        blocks = [block for chain in self.chains[scope_of(setting)] for block in chain]
+        own = [each for block in blocks for each in block.inside(setting.directive)]
+        return tuple(each for each in self.http.walk() if each.name == setting.directive and each not in own)
+
     def place(self, directive: Directive) -> str:
         """Return file and line of a directive."""
         text = self._files[directive.path].decode(ENCODING)

@@ -18,6 +18,8 @@ from tuner.adapters.servers.nginx.syntax import ENCODING, Directive
 from tuner.errors import ConfigRejected
 from tuner.ports import Config, Files, Installation, Scalar
 
+PLACES_SHOWN = 3
+
 
 def rewrite_files(config: Config, installation: Installation) -> Files:
     """Give the files of a configuration that differ from what is installed."""
@@ -31,6 +33,22 @@ def rewrite_files(config: Config, installation: Installation) -> Files:
     values = {**current, **config}
     settings = _edit_settings(layout, changed, values, installation.files)
     return apply_edits([*settings, *_edit_listen(layout, changed, installation.files)], installation.files)
+
+
+def find_overrides(config: Config, installation: Installation) -> dict[str, str]:
+    """Return the settings that other sites or paths give otherwise, with the places where they do."""
+    layout = layout_of(installation)
+    found: dict[str, str] = {}
+    for setting in SETTINGS:
+        asked = {name: config[name] for name in setting.parameters if name in config}
+        others = layout.find_others(setting) if asked else ()
+        places = [
+            layout.place(each) for each in others if not asked.items() <= setting.read(each.arguments).items()
+        ]
+        if places:
+            more = f" and {len(places) - PLACES_SHOWN} more" if len(places) > PLACES_SHOWN else ""
+            found |= dict.fromkeys(asked, ", ".join(places[:PLACES_SHOWN]) + more)
+    return found
 
 
 def _check_missing(name: str, layout: Layout, installation: Installation) -> None:

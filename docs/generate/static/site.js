@@ -21,3 +21,18 @@ for (const [name, drawer] of [["__navigation", ".sidebar-drawer"], ["__toc", ".t
     box.focus();
   });
 }
+
+// Every block of code can be copied; of a console only what is typed.
+for (const block of document.querySelectorAll(".highlight pre")) {
+  const copy = document.createElement("button");
+  copy.type = "button";
+  copy.className = "copy";
+  copy.textContent = "Copy";
+  copy.addEventListener("click", async () => {
+    const lines = block.textContent.trimEnd().split("\n");
+    const typed = lines.filter((line) => line.startsWith("$ ")).map((line) => line.slice(2));
+    await navigator.clipboard.writeText(`${(typed.length ? typed : lines).join("\n")}\n`);
+    copy.textContent = "Copied";
+  });
+  block.after(copy);
+}

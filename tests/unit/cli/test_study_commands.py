@@ -6,10 +6,21 @@ import pytest
 from tests.unit.commands.test_session import open_begun_on_disk
 from tests.unit.simulated_study import FAILURES, make_summary
 from tests.unit.simulation import write_study
-from tuner.cli.study_commands import describe_ahead, explain, export, refuse_unmeasured, report, show
+from tuner.cli.study_commands import (
+    Preset,
+    describe_ahead,
+    explain,
+    export,
+    refuse_unmeasured,
+    report,
+    settle_length,
+    show,
+)
 from tuner.commands.session import RunForecast
 from tuner.errors import UsageError
 from tuner.records import State
+from tuner.study.facts import PRESET
+from tuner.study.open_storage import open_storage
 
 STUDY = Path("nginx.yaml")
 MEASURED = make_summary(searches=2, pairs=0)
@@ -57,7 +68,22 @@ def test_a_stopped_study_is_shown_with_how_it_resumes(tmp_path, capsys):
 
     show(settings.path)
 
-    assert capsys.readouterr().err == f"Next: tuner run {settings.path}\n"
+    said = [f"All details: tuner show {settings.path} --all", f"Next: tuner run {settings.path}"]
+    assert capsys.readouterr().err.splitlines() == said
+    show(settings.path, show_all=True)
+    assert capsys.readouterr().err.splitlines() == said[1:]
+
+
+def test_measurements_go_on_with_the_preset_of_the_run_and_say_so(tmp_path, capsys):
+    settings = write_study(tmp_path)
+    assert settle_length(settings, None) == "quick"
+    open_begun_on_disk(settings)
+    open_storage(settings.storage_url, settings.name).remember(PRESET, "standard")
+
+    assert settle_length(settings, Preset.THOROUGH) == "thorough"
+    assert capsys.readouterr().err == ""
+    assert settle_length(settings, None) == "standard"
+    assert "preset standard, as the study was run. Choose another with --preset." in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("command", [show, explain, report])

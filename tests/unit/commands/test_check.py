@@ -38,16 +38,28 @@ def findings(settings, **given):
 
 
 def test_a_check_says_what_will_run_where_and_how_the_default_did(settings):
-    text = findings(settings).as_text()
+    text = findings(settings).as_text(is_verbose=True)
 
     for said in (
-        "study      simulated", "nginx 1.22.1", "wrk 4.1.0", "100 connections", "web1, Linux 6.18.44, 2 CPUs",
-        "5 parameters are tuned", "server on CPU 0, generator on CPU 1", "simulated.study/ only",
-        "started in 0.12 s, 1,234 requests/s, 0 failures",
+        "study      simulated", "nginx 1.22.1, sysctl 6.18.44 on web1: 1,234 requests/s, 0 failures with wrk",
+        "100 connections", "web1, Linux 6.18.44, 2 CPUs", "5 parameters are tuned",
+        "server on CPU 0, generator on CPU 1", "simulated.study/ only", "started in 0.12 s",
     ):  # fmt: skip
         assert said in text
     assert text.splitlines()[-1] == f"ready      tuner run {settings.path}"
     assert "noise" not in text
+
+
+def test_a_check_ends_with_the_three_things_that_matter_and_ready(settings):
+    found = replace(findings(settings), minutes=5.0)
+
+    assert found.as_text().splitlines() == [
+        "default    nginx 1.22.1, sysctl 6.18.44 on web1: 1,234 requests/s, 0 failures with wrk 4.1.0",
+        f"writes     {settings.folder}/ only; the installed services are not touched",
+        f"search     5 parameters are tuned, about 5 min 00 s with preset {settings.preset}",
+        f"ready      tuner run {settings.path}",
+    ]
+    assert found.as_text(is_verbose=True).splitlines()[-4:] == found.as_text().splitlines()
 
 
 def test_a_check_tells_scripts_the_same(settings):
@@ -177,7 +189,7 @@ def test_the_windows_of_a_run_are_said_with_their_reason(monkeypatch, settings, 
     assert str(windows).startswith(said)
     assert window.failure_rate == 0
     shown = replace(findings(settings), windows=windows)
-    assert f"windows    {said}" in shown.as_text()
+    assert f"windows    {said}" in shown.as_text(is_verbose=True)
     assert shown.as_json()["windows"]["window_s"] == windows.window_s
 
 
@@ -213,7 +225,7 @@ def test_left_out_parameters_are_told_with_their_reason(settings):
     left_out = replace(setup.space, left_out={"net.core.odd": "this kernel does not have it"})
     found = Findings(setup=replace(setup, space=left_out), window=window(), deploy_s=0.1, calibration=None)
 
-    assert "left out   net.core.odd: this kernel does not have it" in found.as_text()
+    assert "left out   net.core.odd: this kernel does not have it" in found.as_text(is_verbose=True)
 
 
 @pytest.fixture
@@ -229,7 +241,12 @@ def test_what_cannot_act_under_the_load_is_told_with_its_reason(settings, closed
     found = Findings(setup=setup, window=window(), deploy_s=0.1, calibration=None)
 
     told = "it acts only when `not passes_to('websocket') and keepalive`; here keepalive is off"
-    assert f"cannot act keepalive_requests: {told}" in found.as_text().splitlines()
+    inert = setup.space.inert
+    assert f"{len(inert)} more cannot act under this load (listed by -v)" in found.as_text()
+    assert told not in found.as_text()
+    (line,) = [each for each in found.as_text(is_verbose=True).splitlines() if each.endswith(told)]
+    names = line.removeprefix("cannot act ").removesuffix(f": {told}").split(", ")
+    assert {*names} == {name for name, reason in inert.items() if reason == told}
     assert found.as_json()["cannot_act"]["keepalive_requests"] == told
     assert "keepalive_requests" not in found.as_json()["parameters"]
 

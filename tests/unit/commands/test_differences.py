@@ -18,7 +18,7 @@ from tests.unit.simulated_study import make_summary
 from tests.unit.simulation import make_setup, space_of, write_study
 from tuner.adapters.servers.h2o import H2o
 from tuner.adapters.servers.nginx import Nginx
-from tuner.commands.differences import find_differences, rewrite_accepted
+from tuner.commands.differences import describe_moved, find_differences, rewrite_accepted
 from tuner.commands.session import Reading
 from tuner.errors import ConfigRejected
 from tuner.export import Rendered, Rewritten
@@ -237,3 +237,28 @@ def test_a_private_winner_raises_the_limits_of_the_installed_unit(tmp_path: Path
     assert int(limits["LimitNOFILE"]) > 8192
     assert unit not in found.before
     assert found.directory == PurePosixPath("/")
+
+
+def test_what_a_private_instance_does_not_tell_of_the_installed_sites_is_said(tmp_path: Path) -> None:
+    named = b"server { server_name shop.example; location /a { keepalive_requests 7; }"
+    text = RAISED.replace(b"server {", named)
+
+    found = change_private_nginx(tmp_path, text, keepalive_requests=5000, worker_connections=8192)
+    plain = change_private_nginx(tmp_path, b"events {} http { server { listen 80; } }", open_file_cache=1000)
+
+    site, unlike, deeper = found.doubts
+    assert site.startswith("nginx: http://shop.example/ was never measured, only a private instance.")
+    assert "worker_connections 4096 instead of 768" in unlike
+    assert deeper.startswith(f"keepalive_requests: also set at {nginx.MAIN}:3; the requests answered there")
+    assert plain.doubts == ()
+
+
+def test_another_machine_than_the_measured_one_is_named(tmp_path: Path) -> None:
+    setup = make_setup(write_study(tmp_path), space_of())
+    reading = Reading(settings=setup.settings, space=setup.space, summary=make_summary(searches=4))
+    other = replace(setup, fingerprint=replace(setup.fingerprint, host="web2"))
+
+    assert [*describe_moved(reading, setup)] == []
+    assert [*describe_moved(reading, other)] == [
+        "web2 was never measured, only web1. The gain may be another here"
+    ]

@@ -9,7 +9,15 @@ from tests.unit.simulation import SimulatedHost, make_setup, open_in_memory, spa
 from tests.unit.space.samples import HOST
 from tests.unit.trials import DEFAULT, SPACE, window
 from tuner.commands.contests.compare import resolve
-from tuner.commands.session import RunForecast, as_begun, look_ahead, read, settle_plan, settle_preset
+from tuner.commands.session import (
+    RunForecast,
+    as_begun,
+    follow_preset,
+    look_ahead,
+    read,
+    settle_plan,
+    settle_preset,
+)
 from tuner.errors import UsageError
 from tuner.records import Role
 from tuner.space import Preset, SpaceFacts, facts_to_json, load_space
@@ -92,6 +100,16 @@ def test_what_lies_ahead_is_the_preset_and_its_time_or_what_was_asked(settings):
     assert look_ahead(settings, minutes=12) == RunForecast(preset="standard", minutes=12, is_begun=True)
     with pytest.raises(UsageError, match="began with the preset 'standard'"):
         look_ahead(settings, preset="quick")
+
+
+def test_what_is_measured_later_follows_the_preset_of_the_run(settings):
+    assert follow_preset(settings) == settings.preset
+    settings.folder.mkdir()
+    assert follow_preset(settings) == settings.preset
+    open_storage(settings.storage_url, settings.name).remember(PRESET, "thorough")
+
+    assert follow_preset(settings) == "thorough"
+    assert follow_preset(settings, "quick") == "quick"
 
 
 def test_a_file_that_was_edited_since_is_told_from_the_one_that_was_measured(settings, tmp_path):

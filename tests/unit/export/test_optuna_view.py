@@ -7,7 +7,7 @@ import pytest
 from optuna.trial import TrialState
 
 from tests.unit.simulated_study import make_summary
-from tuner.export.optuna_view import copy_as_optuna
+from tuner.export.optuna_view import copy_as_optuna, lay_out, weigh_settings
 from tuner.records import Role, State
 from tuner.study.objective import parse_constraint
 
@@ -56,6 +56,29 @@ def test_importances_and_the_best_trial_can_be_asked_for(study: optuna.Study) ->
     assert study.best_trial.values[0] == max(
         shown.values[0] for shown in study.trials if shown.state is TrialState.COMPLETE
     )
+
+
+def test_what_is_derived_or_only_builds_others_is_no_parameter() -> None:
+    without = [each for each in SUMMARY.space.parameters if each.name != "aio"]
+    parameters = tuple(replace(each, internal=each.name == "sendfile") for each in without)
+    space = replace(SUMMARY.space, parameters=parameters)
+
+    laid_out = lay_out(space, [trial.config for trial in SUMMARY.trials])
+
+    assert {"open_file_cache", "worker_processes"} <= {*laid_out}
+    assert not {"sendfile", "aio"} & {*laid_out}
+
+
+def test_importances_are_the_shares_of_the_effects_that_are_explained() -> None:
+    summary = replace(SUMMARY, cost="latency_p99_ms")
+    (weighed, of_cost) = weigh_settings(summary)["param_importances"]
+
+    assert summary.explanation is not None
+    assert {each["name"] for each in weighed} == {each.parameter for each in summary.explanation.settings}
+    assert weighed == sorted(weighed, key=lambda each: -each["importance"])
+    assert sum(each["importance"] for each in weighed) == pytest.approx(1)
+    assert of_cost == []
+    assert weigh_settings(replace(SUMMARY, explanation=None)) == {"param_importances": [[]]}
 
 
 def test_what_breaks_a_bound_is_infeasible() -> None:

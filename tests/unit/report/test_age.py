@@ -57,10 +57,10 @@ def test_an_unknown_age_is_not_spoken_of():
     assert gain_json(summary_at(None).gain, "")["age_s"] is None
 
 
-def test_the_last_screen_says_the_age_below_the_gain():
+def test_the_last_screen_says_the_age_above_the_gain():
     text = show(final_screen(summary_at(STEADY)))
 
-    assert text.splitlines()[1] == "measured 1–4 s into the load"
+    assert text.splitlines()[-2] == "measured 1–4 s into the load"
     assert "ratio" not in text
 
 

@@ -1,14 +1,17 @@
 """What is concluded: sentences to act on, and what `explain` prints of a study."""
 
+import re
 from dataclasses import replace
+from io import StringIO
 
 import pytest
+from rich.console import Console
 
 from tests.unit.simulated_study import make_summary
 from tuner.explain.explanation import Effect, Explanation, Finding, Proof
 from tuner.report.conclusions import conclude, say_proof
 from tuner.report.explanation.as_json import depth_json, explanation_json
-from tuner.report.explanation.text import depth_text, explain_summary
+from tuner.report.explanation.screen import depth_screen, explain_screen
 
 
 @pytest.fixture(scope="module")
@@ -57,26 +60,49 @@ def test_what_is_not_proven_begins_with_why_and_what_would_prove_it(summary):
     assert "no affordable number of pairs" in say_proof(replace(proof, pairs=None), 40)
 
 
-def test_the_screen_has_80_columns_and_names_every_parameter(summary):
-    printed = explain_summary(summary)
+def show(shown, width=80, **options):
+    console = Console(width=width, file=StringIO(), **options)
+    console.print(shown)
+    return console.file.getvalue()
 
-    assert max(map(len, printed.splitlines())) <= 80
+
+def test_the_screen_is_as_wide_as_the_terminal_and_names_every_parameter(summary):
     told = summary.explanation
-    assert all(each.parameter in printed for each in (*told.settings, *told.others))
-    assert "–" not in explain_summary(make_summary(pairs=0)).split("\n\n")[0]
+    for width in (40, 80, 200):
+        printed = show(explain_screen(summary), width)
+        assert max(map(len, printed.splitlines())) <= width
+        assert all(each.parameter in printed for each in (*told.settings, *told.others))
+    assert "–" not in show(explain_screen(make_summary(pairs=0))).splitlines()[0]
+
+
+def test_effects_have_bars_on_one_scale_in_the_colour_of_their_finding(summary):
+    first, *_ = summary.explanation.settings
+    (narrow,), (wide,) = (
+        [
+            line
+            for line in show(explain_screen(summary), width).splitlines()
+            if line.startswith(first.parameter)
+        ]
+        for width in (80, 200)
+    )
+
+    assert first.finding is Finding.HELPS
+    assert 3 < narrow.count("█") < wide.count("█")
+    coloured = show(explain_screen(summary), force_terminal=True, color_system="standard")
+    assert re.search(r"\x1b\[32m *█+─* *\x1b", coloured)
 
 
 def test_a_refusal_is_all_that_is_printed(summary):
     refused = replace(summary, explanation=Explanation(metric="goodput_rps", refusal="Nothing to vary."))
 
-    assert explain_summary(refused).count("\n") <= 2
-    assert "Nothing to vary." in explain_summary(refused)
+    assert show(explain_screen(refused)).count("\n") <= 2
+    assert "Nothing to vary." in show(explain_screen(refused))
 
 
 def test_one_parameter_is_printed_and_written_whole(summary):
     depth = summary.look_into("keepalive_requests")
 
-    printed = depth_text(summary.space, depth)
+    printed = show(depth_screen(summary.space, depth))
 
     assert max(map(len, printed.splitlines())) <= 80
     assert "Requests of one connection." in printed

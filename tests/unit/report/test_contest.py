@@ -176,6 +176,19 @@ def test_foreign_text_stays_text_in_page_figure_and_markdown():
     assert "\\<i\\>x\\|y\\`" in markdown
 
 
+def test_what_is_not_told_apart_from_the_default_bears_no_mark_of_a_winner():
+    contest = make_contest({("nginx", "default"): 1000, ("nginx", "same"): 1001, ("nginx", "slow"): 800})
+    faster = make_contest({("nginx", "default"): 1000, ("nginx", "fast"): 2000, ("nginx", "also"): 2001})
+
+    assert contest.leaders == (0, 1)
+    assert [trace["marker"]["symbol"] for trace in draw_contest(contest)["data"]] == [
+        "diamond", "circle", "circle",
+    ]  # fmt: skip
+    (same,) = [line for line in shown(contest).splitlines() if line.startswith("same") and "●" in line]
+    assert "◆" not in same
+    assert faster.marked == faster.leaders == (1, 2)
+
+
 def test_the_page_has_the_figure_every_pair_and_what_was_changed():
     page = render_contest(make_contest(RATES))
     text = unescape(re.sub(r"<[^>]+>", "", page))

@@ -6,16 +6,16 @@ from io import StringIO
 import pytest
 from rich.console import Console
 
-from tests.unit.simulated_study import make_summary
+from tests.unit.simulated_study import make_summary, small_space
 from tuner.report.rows import describe_arm
 from tuner.report.terminal import final_screen
 
 SUMMARY = make_summary(searches=6)
 
 
-def show(summary, **places) -> str:
+def show(summary, **options) -> str:
     console = Console(record=True, width=100, force_terminal=False, color_system=None, file=StringIO())
-    console.print(final_screen(summary, **places))
+    console.print(final_screen(summary, **options))
     return console.export_text()
 
 
@@ -30,6 +30,32 @@ def test_the_last_screen_has_both_sides_the_gain_and_the_difference() -> None:
     assert "nginx.study/report.html" in text
     assert "nginx.study/exports/tuner.json" in text
     assert len(text.splitlines()) <= 24, "one screen"
+
+
+def test_a_short_screen_fits_a_terminal_and_ends_with_the_verdict() -> None:
+    exports = [f"nginx.study/exports/{name}" for name in ("tuner-nginx.patch", "tuner.json", "undo.json")]
+    console = Console(record=True, width=80, force_terminal=False, color_system=None, file=StringIO())
+    console.print(final_screen(SUMMARY, report="nginx.study/report.html", exports=exports, is_short=True))
+    lines = console.export_text().splitlines()
+
+    assert len(lines) <= 22, "24 lines, with the command above and the prompt below"
+    assert lines[-1].startswith("nginx-static: ")
+    assert lines[-1].endswith("6 pairs of winner against default")
+    assert "exports  nginx.study/exports/ (3 files)" in lines
+
+
+def test_of_many_settings_a_short_screen_names_the_first_and_how_many_follow() -> None:
+    winning = {
+        "sendfile": False, "open_file_cache": 2000, "open_file_cache_valid": 30, "aio": "threads",
+        "keepalive_requests": 100_000, "worker_processes": 1, "listen_backlog": 2048,
+        "worker_connections": 4096, "keepalive_timeout": 30,
+    }  # fmt: skip
+    many = make_summary(searches=6, winning=winning, space=small_space(with_cache=True))
+    short, whole = show(many, is_short=True), show(many)
+
+    assert f"… and {len(many.shipped) - 7} more" in short
+    assert sum(name in short for name in many.shipped) == 7
+    assert all(name in whole for name in many.shipped)
 
 
 def test_exports_of_what_is_not_proven_are_called_so() -> None:
@@ -107,7 +133,7 @@ def test_a_verdict_is_called_by_its_name_with_its_reason() -> None:
         SUMMARY, gain=replace(gain, verdict="infeasible"), reason="The winner fails 0.28 % of its requests."
     )
 
-    headline, reason, *_ = show(broken).splitlines()
+    *_, reason, headline = show(broken).splitlines()
 
     assert headline.startswith("nginx-static: infeasible, ")
     assert reason == "The winner fails 0.28 % of its requests."
@@ -120,7 +146,7 @@ def test_that_nothing_beat_the_default_is_said_once() -> None:
         stop_reason="nothing beat the default in the search",
     )
 
-    assert show(plain).splitlines()[0] == "nginx-static: nothing beat the default in the search"
+    assert show(plain).splitlines()[-1] == "nginx-static: nothing beat the default in the search"
 
 
 def test_failed_trials_stand_beside_those_that_count() -> None:

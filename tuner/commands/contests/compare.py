@@ -10,7 +10,7 @@ from tuner.campaign.pairs import Pairing, read_pairs
 from tuner.campaign.prepare import Setup, prepare
 from tuner.campaign.progress import NullProgress, Progress
 from tuner.campaign.trial_runner import name_session
-from tuner.commands.session import read
+from tuner.commands.session import follow_preset, read
 from tuner.errors import TargetError, UsageError
 from tuner.interrupts import signals_interrupt
 from tuner.ports import Config
@@ -51,7 +51,7 @@ def compare(
         first: `default`, `winner`, a preset's name, or parameter values; the gain is relative to it.
         second: the other.
         pairs: how many; the preset's number by default.
-        preset: for how long each trial is loaded; the study file's own by default.
+        preset: for how long each trial is loaded; by default that of the study's run, else of its file.
         progress: told what happens.
 
     Raises:
@@ -59,6 +59,7 @@ def compare(
         TargetError: the machine cannot run it, or a side failed twice in a row.
     """
     progress = progress or NullProgress()
+    name = follow_preset(settings, preset)
     with locked(settings), signals_interrupt():
         setup, maximized = prepare_as_begun(settings)
         sides = {"A": resolve(settings, setup, first), "B": resolve(settings, setup, second)}
@@ -67,7 +68,7 @@ def compare(
                 progress.note(sentence)
         comparing = Comparing(
             setups=dict.fromkeys(sides, setup), sides=sides, maximized=maximized,
-            preset=preset or settings.preset, progress=progress,
+            preset=name, progress=progress,
         )  # fmt: skip
         failed = comparing.measure(pairs or comparing.plan.pairs)
     if failed:

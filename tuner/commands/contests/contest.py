@@ -7,6 +7,7 @@ from tuner.campaign.interleaved import Interleaved, Treatment, open_beside, tria
 from tuner.campaign.prepare import Setup
 from tuner.campaign.progress import NullProgress, Progress
 from tuner.commands.contests.compare import ComparedMetric, prepare_as_begun, resolve
+from tuner.commands.session import follow_preset
 from tuner.errors import UsageError
 from tuner.interrupts import signals_interrupt
 from tuner.ports import Config
@@ -40,7 +41,7 @@ def compare_several(
         configurations: `default`, `winner` and names of presets; or names of one's own for such, or for
             values. Relative bounds of the study are relative to the first.
         blocks: how many; by default 8, with longer presets 12 or 20.
-        preset: for how long each trial is loaded; the study file's own by default.
+        preset: for how long each trial is loaded; by default that of the study's run, else of its file.
         progress: told what happens.
 
     Raises:
@@ -54,16 +55,17 @@ def compare_several(
     )
     if len(named) < 2:  # noqa: PLR2004 - to compare takes two
         raise UsageError("compare: a single configuration is nothing to compare. Name two or more.")
+    name = follow_preset(settings, preset)
     with locked(settings), signals_interrupt():
         setup, maximized = prepare_as_begun(settings)
         entrants = [
-            Entrant(study=settings.name, name=name, config=config, notes=say_lacks(setup.space, config))
-            for name, chosen in named.items()
+            Entrant(study=settings.name, name=title, config=config, notes=say_lacks(setup.space, config))
+            for title, chosen in named.items()
             for config in (resolve(settings, setup, chosen),)
         ]
         return hold_contest(
             ContestPlan(entrants=tuple(entrants)), {settings.name: setup}, maximized=maximized,
-            preset=preset or settings.preset, blocks=blocks, progress=progress or NullProgress(),
+            preset=name, blocks=blocks, progress=progress or NullProgress(),
         )  # fmt: skip
 
 

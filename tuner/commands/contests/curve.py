@@ -15,6 +15,7 @@ from tuner.campaign.interleaved import (
 from tuner.campaign.prepare import Setup
 from tuner.campaign.progress import NullProgress, Progress
 from tuner.commands.contests.compare import prepare_as_begun, resolve
+from tuner.commands.session import follow_preset
 from tuner.errors import UsageError
 from tuner.interrupts import signals_interrupt
 from tuner.measure.window import Load, example_workload
@@ -62,7 +63,7 @@ def curve(
             to the first. The default, and the winner if there is one, when left out.
         connections: under how many each is measured.
         minutes: wall time of the whole curve; by default that of four blocks, with longer presets 6 or 10.
-        preset: for how long each trial is loaded; the study file's own by default.
+        preset: for how long each trial is loaded; by default that of the study's run, else of its file.
         progress: told what happens.
 
     Raises:
@@ -70,7 +71,7 @@ def curve(
         TargetError: the machine cannot run it.
     """
     progress = progress or NullProgress()
-    name = preset or settings.preset
+    name = follow_preset(settings, preset)
     with locked(settings), signals_interrupt():
         setup, _ = prepare_as_begun(settings)
         planned = plan_curve(settings, setup, configurations, connections)

@@ -8,6 +8,7 @@ from tuner.campaign.prepare import Setup
 from tuner.campaign.progress import NullProgress, Progress
 from tuner.commands.contests.compare import prepare_as_begun
 from tuner.commands.contests.sweep_plan import plan_sweep
+from tuner.commands.session import follow_preset
 from tuner.errors import TargetError
 from tuner.interrupts import signals_interrupt
 from tuner.ports import Scalar
@@ -52,7 +53,7 @@ def sweep(  # noqa: PLR0913 - given by name, and most are left out
         around: `default` or `winner`, for a finer grid around the value that it has there.
         at: `default` or `winner`: what the other settings are.
         minutes: wall time of the whole sweep; by default 4, with longer presets 20 or 60.
-        preset: for how long each trial is loaded; the study file's own by default.
+        preset: for how long each trial is loaded; by default that of the study's run, else of its file.
         progress: told what happens.
 
     Raises:
@@ -60,7 +61,7 @@ def sweep(  # noqa: PLR0913 - given by name, and most are left out
         TargetError: the machine cannot run it, or the baseline failed twice in a row.
     """
     progress = progress or NullProgress()
-    name = preset or settings.preset
+    name = follow_preset(settings, preset)
     with locked(settings), signals_interrupt():
         setup, maximized = prepare_as_begun(settings)
         planned = plan_sweep(settings, setup, parameter, values=values, around=around, at=at)

@@ -61,6 +61,17 @@ class Contest:
         """Return the entrants without fault that are shown to be behind none of the others."""
         return self.pairs.leaders([each for each in range(len(self.arms)) if each not in self.faults])
 
+    @property
+    def marked(self) -> tuple[int, ...]:
+        """Return the leaders without those that are not told apart from the default of their study."""
+        return tuple(each for each in self.leaders if self._is_told_from_default(each))
+
+    def _is_told_from_default(self, index: int) -> bool:
+        own = self.of_study(self.plan.entrants[index].study)
+        default = next((each for each in own if not self.changes(each)), index)
+        found = self.pairs.estimates.get((index, default))
+        return index == default or (found is not None and found.low > 1)
+
     def ratio(self, over: str, under: str) -> Estimate | None:
         """Return the ratio of one entrant to another, by their labels. Raises UsageError."""
         for label in (over, under):

@@ -56,7 +56,7 @@ def draw_contest(contest: Contest) -> Figure:
 
 
 def _draw_entrant(contest: Contest, index: int, estimate: Estimate, ratios: RatioAxis) -> Trace:
-    leads = index in contest.leaders
+    leads = index in contest.marked
     tone = "bad" if index in contest.faults else "good" if leads else "blue"
     at = ratios.clamp(estimate.ratio)
     return {

@@ -162,7 +162,7 @@ def contest_screen(contest: Contest) -> Group:
         Text(make_printable(name_leader(contest)), style="bold"),
         Text(""),
         draw_ratios(contest),
-        Text(f"{LEADS} nobody is shown to be ahead of it", style="dim"),
+        Text(f"{LEADS} nobody is shown to be ahead of it; told apart from its default", style="dim"),
         Text(""),
         _entrants(contest),
         Text(""),
@@ -187,7 +187,7 @@ def draw_ratios(contest: Contest) -> DrawnRows:
     estimates, whole = to_baseline(contest), say_to_baseline(contest)
     labels = ["", *(shorten(make_printable(label), LONGEST_LABEL) for label in contest.labels)]
     ratios = [say_ratio(each.ratio) if each else "" for each in estimates]
-    symbols = [LEADS if index in contest.leaders else FOLLOWS for index in range(len(estimates))]
+    symbols = [LEADS if index in contest.marked else FOLLOWS for index in range(len(estimates))]
     title = f"of {make_printable(contest.labels[0])}"
     return DrawnRows(
         sets=[
@@ -195,7 +195,7 @@ def draw_ratios(contest: Contest) -> DrawnRows:
         ],
         draw=lambda columns: draw_estimates(estimates, symbols, columns),
         styles=[
-            "bold green" if index in contest.leaders else "yellow" if index in contest.faults else ""
+            "bold green" if index in contest.marked else "yellow" if index in contest.faults else ""
             for index in range(len(estimates))
         ],
         least=LEAST_BAR, most=MOST_BAR, left=0,

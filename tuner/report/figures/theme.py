@@ -89,7 +89,7 @@ class RatioAxis:
 
     def clamp(self, ratio: float) -> float:
         """Return a ratio, or the end of the axis that is nearest."""
-        return round(min(max(ratio, self.low), self.high), 5)
+        return float(f"{min(max(ratio, self.low), self.high):.6g}")
 
     def describe(self, title: str = "", **more: object) -> Mapping[str, Any]:
         """Return the axis for the layout."""

@@ -32,16 +32,18 @@ for (const copy of document.querySelectorAll("[data-copy]")) {
 const read = (name) => JSON.parse(document.getElementById(name).textContent);
 const figures = read("figures-data");
 const colours = read("colours-data");
+const PRINTED_PX = 680; // between the margins of A4
 const drawn = new Set();
 const options = {
   displaylogo: false, displayModeBar: "hover", responsive: true,
   modeBarButtons: [["toImage", "zoom2d", "pan2d", "resetScale2d"]],
 };
 // A figure is made in the colours of the light scheme; those of the dark one take their places.
-const draw = (place, dark = isDark()) => {
+const draw = (place, dark = isDark(), width = undefined) => {
   const text = JSON.stringify(figures[place.id]);
   const {data, layout} = JSON.parse(dark ? text.replace(/#[0-9a-f]{6}/g, (each) => colours[each] ?? each) : text);
   delete layout.title; // the page has a heading
+  layout.width = width;
   // On a touch screen a finger scrolls the page.
   layout.dragmode = matchMedia("(pointer: coarse)").matches ? false : "zoom";
   Plotly.react(place, data, layout, options);
@@ -59,7 +61,12 @@ const drawFigures = () => {
     }
   }, {rootMargin: "400px"});
   places.forEach((place) => seen.observe(place));
-  addEventListener("beforeprint", () => places.forEach((place) => draw(place, false)));
+  // The sheet is laid out only afterwards: a figure is told its width there, in one column or in two.
+  addEventListener("beforeprint", () => {
+    for (const place of places) {
+      if (place.checkVisibility()) draw(place, false, PRINTED_PX * (place.closest(".first") ? 0.58 : 1));
+    }
+  });
   addEventListener("afterprint", follow);
 };
 addEventListener("DOMContentLoaded", drawFigures);

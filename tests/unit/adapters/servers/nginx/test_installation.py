@@ -328,6 +328,19 @@ def test_what_a_server_overrides_is_changed_there():
     assert changed[ROOT / "conf.d/a.conf"] == b"sendfile on ;\n"
 
 
+def test_what_other_sites_and_paths_give_otherwise_is_told_with_its_places():
+    text = (
+        "events { }\nhttp {\n  sendfile on;\n  server { listen 80;\n"
+        "    location /a { sendfile off; }\n    location /b { sendfile on; }\n  }\n"
+        "  server { listen 80; server_name b; sendfile off; keepalive_timeout 9; }\n}\n"
+    )
+    installation = find("debian-12", files_of(text))
+
+    found = Nginx().find_overrides({"sendfile": True, "worker_processes": 3, "etag": False}, installation)
+
+    assert found == {"sendfile": f"{MAIN}:5, {MAIN}:8"}
+
+
 @pytest.mark.parametrize("name", LAYOUTS)
 def test_the_present_configuration_changes_no_file(name):
     installation = find(name)
