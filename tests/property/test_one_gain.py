@@ -7,7 +7,6 @@ from random import Random
 
 import pytest
 from rich.console import Console
-from tuner.report.explanation.text import explain_summary
 
 from tests.more import leave_to_more
 from tests.unit.export.test_host_change import of_nginx
@@ -17,6 +16,7 @@ from tuner.commands.page import make_page
 from tuner.commands.session import Reading
 from tuner.export import export
 from tuner.export.formats import FORMATS
+from tuner.report.explanation.screen import explain_screen
 from tuner.report.summary_json import summary_json
 from tuner.report.terminal import final_screen
 from tuner.report.wording import say_estimate
@@ -27,7 +27,7 @@ WINNING = {
 }  # fmt: skip
 OF_PAIRS = re.compile(r"([\d.,]+× \[\S+, \S+\])(?:, | \(| from )\d+ pairs?")
 """A gain is said with the number of its pairs; an effect of a setting is not."""
-ALL_OF_THEM = re.compile(r"(\S+× \[\S+, \S+\]) +all of them")
+ALL_OF_THEM = re.compile(r"all of them +(\S+× \[\S+, \S+\])")
 OF_A_SIDE = re.compile(r"^(default|winner) +([\d,]+) ", re.MULTILINE)
 
 
@@ -50,7 +50,7 @@ def test_a_gain_is_the_same_on_every_surface(seed, tmp_path):
     gain = say_estimate(reading.summary.gain)
     surfaces = {
         "terminal": on_terminal(final_screen(reading.summary)),
-        "explain": explain_summary(reading.summary),
+        "explain": on_terminal(explain_screen(reading.summary)),
         "page": make_page(reading).decode(),
         "show --json": json.dumps(summary_json(reading.summary)),
     }
