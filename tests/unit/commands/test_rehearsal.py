@@ -108,7 +108,7 @@ def test_a_study_whose_file_was_edited_is_refused_as_its_run_is(settings):
 
 
 def test_too_little_time_is_refused(settings):
-    with pytest.raises(UsageError, match=r"minutes: 0\.1 are too few"):
+    with pytest.raises(UsageError, match=r"minutes: 0\.1 minutes are too few"):
         try_all(replace(settings, minutes=0.1))
 
 
