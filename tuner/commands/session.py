@@ -292,7 +292,7 @@ def settle_preset(settings: Study, storage: Storage | None, preset: str | None =
     if began_with is not None and name != began_with:
         raise UsageError(
             f"{settings.name}: this study began with the preset {began_with!r}, not {name!r}. Continue with "
-            f"--preset {began_with}, or give the study a new name."
+            f"--preset {began_with}, or copy the study file to a new name."
         )
     return name
 

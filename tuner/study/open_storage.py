@@ -57,6 +57,6 @@ def open_storage(url: str, name: str, *, create: bool = True, clock: Clock = tim
     if version > VERSION:
         raise UsageError(
             f"{where}: this study was written by a newer tuner (format {version}; this one reads up to "
-            f"{VERSION}). Use that tuner, or give the study a new name."
+            f"{VERSION}). Use that tuner, or copy the study file to a new name."
         )
     return opened

@@ -261,7 +261,7 @@ def test_a_study_of_another_machine_is_refused_with_what_differs(storage, url, c
         open_storage(url, "study").claim(replace(FINGERPRINT, **changes), definition=DEFINITION)
 
     assert said in str(refused.value).replace("(1,)", "[1]").replace("(0, 1)", "[0, 1]")
-    assert "Give the study a new name" in str(refused.value)
+    assert "Copy the study file to a new name" in str(refused.value)
 
 
 def test_a_study_of_another_definition_is_refused_with_what_changed(storage):

@@ -207,7 +207,7 @@ def _refuse_unfair(what: str, found: Mapping[str, object]) -> None:
         said = ", ".join(f"{name} {'none' if value is None else value}" for name, value in found.items())
         raise UsageError(
             f"versus: the {what} of the studies differ ({said}). Give all files the same. To tune a study "
-            "again, give it a new name."
+            "again, copy its file to a new name."
         )
 
 
