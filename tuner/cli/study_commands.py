@@ -355,8 +355,8 @@ def export(
         str,
         typer.Option(
             "--format",
-            help="A server of the study, json, shell, ansible, tuned, cloud-init, dockerfile, kubernetes or "
-            "markdown.",
+            help="Name of a server of the study, for its own configuration files; or json, shell, ansible, "
+            "tuned, cloud-init, dockerfile, kubernetes or markdown.",
             autocompletion=names.formats,
         ),
     ],

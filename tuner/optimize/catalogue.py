@@ -98,8 +98,8 @@ def need_package_of(path: str) -> None:
     package = path.partition(":")[0].partition(".")[0]
     if not package or find_spec(package) is None:
         raise UsageError(
-            f"optimizer: {path!r}: no Python package {package!r} is installed here. Install it beside tuner, "
-            "or correct the path module:Class."
+            f"optimizer: {path!r}: no Python package {package!r} is installed here. Install it in tuner's "
+            "Python environment, or correct the path module:Class."
         )
 
 
@@ -109,5 +109,5 @@ def _need(module: str, optimizer: str) -> None:
     except ImportError as error:
         raise UsageError(
             f"optimizer: {optimizer!r} needs the Python package {module}. "
-            f"Install it beside tuner: pip install {module}."
+            f"Install it in tuner's Python environment: pip install {module}."
         ) from error

@@ -58,8 +58,8 @@ FAILED_VALUE = -4.6
 
 SHOWN_CHANGES = 4
 REMEDY = (
-    "Copy the study file to a new name, or move its folder away. To tune several machines at once, name them in "
-    "`targets:`."
+    "Copy the study file to a new name, or move its folder away. To tune several machines at once, name them "
+    "in `targets:`."
 )
 
 
@@ -350,8 +350,8 @@ class Storage:
         """Raise UsageError when what was measured is of another definition; see `describe_changes`."""
         if changed := self.describe_changes(definition):
             raise UsageError(
-                f"{self._where}: {changed}. Copy the study file to a new name, move its folder away, or undo the "
-                "change."
+                f"{self._where}: {changed}. Copy the study file to a new name, move its folder away, or "
+                "undo the change."
             )
 
     def describe_changes(self, definition: Mapping[str, str]) -> str:

@@ -217,7 +217,7 @@ class RemoteExecutor:
 
     def _read(self, future: Future[Any]) -> Any:  # noqa: ANN401 - whatever was computed
         if future.cancelled():
-            raise Unreachable(f"{self.host}: the connection to the scheduler is lost.")
+            raise Unreachable(f"{self.host}: tuner lost the connection to its Dask scheduler.")
         try:
             return future.result()
         except KilledWorker as error:
