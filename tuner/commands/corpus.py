@@ -14,14 +14,14 @@ from tuner.corpus.collect import collect, describe_surroundings
 from tuner.corpus.corpus_study import CorpusStudy
 from tuner.corpus.files import read_corpus, write_corpus_study
 from tuner.corpus.proposals import Alike, HintProposal, find_alike, propose
-from tuner.errors import TargetError, UsageError
+from tuner.errors import UsageError
 from tuner.ports import Scalar
 from tuner.records import Metric
 from tuner.report.corpus import describe_gain, describe_studies
 from tuner.space import facts_from_json, load_space
 from tuner.study import Study, load_study
 from tuner.study.facts import CONFIRMATION, FINGERPRINT, SPACE_FACTS
-from tuner.study.folder import put_in_place, require_own
+from tuner.study.folder import put_in_place, require_own, translated
 from tuner.study.open_storage import open_storage
 
 SPACE = "\nspace:\n"
@@ -111,10 +111,8 @@ def advise(path: Path, corpus: Path) -> Advice:
     )
     if advice.proposals:
         text = insert_lines(path.read_text(encoding="utf-8"), _write_hints(advice))
-        try:
+        with translated(path, "written"):
             put_in_place(path, text.encode())
-        except OSError as error:
-            raise TargetError(f"{path}: cannot be written ({error.strerror}). Free some space.") from error
     return advice
 
 
