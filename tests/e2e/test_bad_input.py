@@ -78,7 +78,11 @@ def begun(tuner, made):
         ("preset: quick", "preset: quick, minutes: nan", ("minutes", "nan")),
         ("content: builtin", "content: builtin\nobjective: maximize happiness", ("happiness", "goodput_rps")),
         ("content: builtin", "content: builtin\nconstraints: [failures <= 1]", ("failures", "failure_rate")),
-        ("content: builtin", "content: builtin\nstorage: here", ("storage", "a file beside", "targets:")),
+        (
+            "content: builtin",
+            "content: builtin\nstorage: here",
+            ("storage", "in its folder", "targets:"),
+        ),
         ("content: builtin", "content: builtin\nseed: -1", ("seed", "-1")),
         ("content: builtin", "content: builtin\nwarm_start: [gone.yaml]", ("gone.yaml", "no such file")),
         ("content: builtin", "content: builtin\noptimizer: tpee", ("tpee", "tpe")),

@@ -75,7 +75,7 @@ def test_the_same_command_again_shows_what_is_there(raced):
     ("arguments", "said"),
     [
         (("nginx.yaml",), "--presets"),
-        (("nginx.yaml", "nginx.yaml"), "the same file"),
+        (("nginx.yaml", "nginx.yaml"), "given twice"),
         (("nginx.yaml", "more.yaml"), "20 connections"),
         (("nginx.yaml", "none.yaml"), "there is no such file"),
         (("nginx.yaml", "more.yaml", "--blocks", "2"), "Give at least 3"),

@@ -288,7 +288,7 @@ def test_a_full_disk_does_not_prevent_restoring(machine: PrivateHost, journal: J
         cat /dev/zero > /var/lib/filler || true
         """
     )
-    with pytest.raises(TargetError, match="has no room"):
+    with pytest.raises(TargetError, match="has no space"):
         change(lease, machine, {large: bytes(20_000)})
 
     lease.restore()

@@ -159,7 +159,17 @@ ON_THIS_MACHINE = {"init", "check", "spaces", "adapters"}
 """Commands that are run here; the others measure, or need a host, and are run by tests of their own."""
 LOGS = {"access.log", "access.log*", "/var/log/apache2/access.log", "site.har", "timed.log"}
 """Logs of other hosts; tests/e2e/test_own_traffic.py has logs of its own."""
-ELSEWHERE = {"web.yaml", "web1.yaml", "own.yaml", "app.yaml", "lighttpd", "lighttpd.yaml", "./shared", *LOGS}
+ELSEWHERE = {
+    "web.yaml",
+    "web1.yaml",
+    "own.yaml",
+    "app.yaml",
+    "ssh://root@web1",
+    "lighttpd",
+    "lighttpd.yaml",
+    "./shared",
+    *LOGS,
+}
 """Studies of other hosts, of programs that may be missing, or with tests of their own; a corpus of others."""
 
 

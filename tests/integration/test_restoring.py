@@ -313,7 +313,7 @@ def test_originals_of_a_machine_are_not_put_on_another_one_that_got_its_name(
     machine.sh("echo 0123456789abcdef0123456789abcdef > /srv/id; mount --bind /srv/id /etc/machine-id")
     there = machine.everything()
 
-    with Journal(journal.directory) as later, pytest.raises(TargetError, match="of another machine"):
+    with Journal(journal.directory) as later, pytest.raises(TargetError, match="belong to another machine"):
         restore_host(machine, later)
 
     assert machine.everything() == there

@@ -226,7 +226,7 @@ def test_an_older_apache_is_given_the_module_for_tunnels():
         (
             "nginx",
             "{generator: wrk, path: /}",
-            r"wrk sends http, .* asked in websocket\. Write one of websocket",
+            r"wrk sends http, .* this study needs websocket\. Write one of websocket",
         ),
         ("h2o", LOAD, "h2o cannot pass requests to backend .websocket."),
     ],

@@ -109,13 +109,16 @@ def test_a_page_that_somebody_put_into_the_cache_is_not_the_report(study: Path, 
     [
         (
             "UPDATE study_user_attributes SET value_json = '{}' WHERE key = 'space_facts'",
-            "space_facts: this is not",
+            "space_facts: tuner does not write such content",
         ),
         (
             "UPDATE study_user_attributes SET value_json = '[1e18]' WHERE key = 'expected'",
-            "expected: this is not",
+            "expected: tuner does not write such content",
         ),
-        ("UPDATE study_user_attributes SET value_json = 'NaN' WHERE key = 'confirm'", "confirm: this is not"),
+        (
+            "UPDATE study_user_attributes SET value_json = 'NaN' WHERE key = 'confirm'",
+            "confirm: tuner does not write such content",
+        ),
         ("DELETE FROM study_user_attributes", "nothing is measured yet"),
     ],
 )

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import PurePosixPath
 
-from tuner.errors import TargetError
+from tuner.errors import TargetError, Unreachable
 from tuner.ports import Command, Completed, Facts, FileReader, Host
 
 COMMAND_TIMEOUT_S = 10.0
@@ -25,13 +25,16 @@ ONLINE_CPUS = PurePosixPath("/sys/devices/system/cpu/online")
 def find_program(host: Host, names: tuple[str, ...], *arguments: str, package: str) -> tuple[str, Completed]:
     """Run the first of these programs that exists, or else one of the same name that root runs.
 
-    Returns its name and what it printed. Raises TargetError naming the Debian package when none exists.
+    Returns its name and what it printed. Raises TargetError naming the Debian package when none exists, and
+    Unreachable when the host cannot be asked.
     """
     reason = ""
     for find in (lambda: names, lambda: _find_running(host, names)):
         for name in find():
             try:
                 return name, host.run((name, *arguments), timeout_s=COMMAND_TIMEOUT_S)
+            except Unreachable:
+                raise
             except TargetError as error:
                 reason = reason or str(error).removeprefix(f"{host.name}: ").removesuffix(" Install it.")
     places = ", ".join(name for name in names if "/" in name)

@@ -130,7 +130,7 @@ def test_a_run_of_an_edited_file_is_refused_before_it_says_how_long_it_will_take
     for verdict in ("", "confirmed"):
         storage.remember(VERDICT, verdict)
         with pytest.raises(
-            UsageError, match=r"content was 'builtin', is '/srv/www'\)\. Give the study a new"
+            UsageError, match=r"content was 'builtin', is '/srv/www'\)\. Copy the study file to a new"
         ):
             look_ahead(edited)
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tuner.errors import TargetError
+from tuner.errors import TargetError, Unreachable
 from tuner.kit.programs import find_program
 from tuner.ports import Argv, Completed
 from tuner.testing.fakes import MemoryHost, completed
@@ -44,3 +44,11 @@ def test_a_program_that_is_nowhere_and_does_not_run_is_to_be_installed():
     )
     with pytest.raises(TargetError, match=said):
         find_program(MemoryHost(), NAMES, "-V", package="nginx")
+
+
+def test_a_host_that_cannot_be_asked_is_not_told_to_install_what_it_may_have():
+    def be_cut_off(*_given: object) -> Completed:
+        raise Unreachable("memory: there is no host of that name.")
+
+    with pytest.raises(Unreachable, match=r"^memory: there is no host of that name\.$"):
+        find_program(MemoryHost(commands={"nginx": be_cut_off}), NAMES, "-V", package="nginx")

@@ -194,7 +194,7 @@ adopt_plan() { # SESSION: there is no session open, so nothing is changed any mo
     rm -rf "$state/services" "$state/urls" "$journal" "$state/confirmed" "$state/restarted" "$state/ended" \
         "$state/session"
     printf '%s adopted from the controller\n' "$1" > "$state/ended"
-    mkdir "$state/services" "$journal" && true > "$state/plan" || fail "$FAILED" "$state: has no room."
+    mkdir "$state/services" "$journal" && true > "$state/plan" || fail "$FAILED" "$state: has no space."
     file=''
     while IFS= read -r line; do
         case $line in
@@ -206,13 +206,13 @@ adopt_plan() { # SESSION: there is no session open, so nothing is changed any mo
             'answered '*) printf '%s\n' "${line#* }" >> "$state/urls" ;;
             'made '* | 'written '* | 'absent '* | 'setting '* | 'file '*) ;; # originals: see adopt_originals
             *) write_plan_line "$state/plan" ;;
-        esac || fail "$FAILED" "$state: has no room."
+        esac || fail "$FAILED" "$state: has no space."
     done < "$request.head"
     [ -s "$state/ticking" ] || fail "$REFUSED" 'The request has no plan.'
     sync "$state"/services/* "$state/services" "$state/plan" "$state/ticking" "$state/ended" "$journal" 2> /dev/null
     printf '%s\n' "$1" > "$state/adopted" && sync "$state/adopted" &&
         mv -fT "$state/plan" "$state/owner" && printf '%s\n' "$1" >> "$state/sessions" &&
-        sync "$state/sessions" "$state" "$home" || fail "$FAILED" "$state: has no room."
+        sync "$state/sessions" "$state" "$home" || fail "$FAILED" "$state: has no space."
 }
 
 adopt_originals() {

@@ -183,7 +183,7 @@ take_content() { # SIZE: the next content of the request → $request.content
     require_number "$1"
     tail -c "+$((offset + 1))" "$request" | head -c "$1" > "$request.content"
     offset=$((offset + $1))
-    [ "$(wc -c < "$request.content")" -eq "$1" ] || fail "$FAILED" "$state: has no room for the contents."
+    [ "$(wc -c < "$request.content")" -eq "$1" ] || fail "$FAILED" "$state: has no space for the contents."
 }
 
 is_rebooted() {
