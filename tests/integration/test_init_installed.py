@@ -81,7 +81,7 @@ def test_a_private_instance_needs_no_page(tmp_path: Path):
     done = run_apart(tmp_path, f"{TUNER} init nginx --url http://127.0.0.1/")
 
     assert done.returncode == 2
-    assert "Leave it out" in done.stderr
+    assert "Leave --url out" in done.stderr
 
 
 CROWD = """

@@ -167,7 +167,7 @@ def test_blocks_of_code_are_copied_and_of_a_console_only_what_is_typed(site: Pat
 
 def test_the_catalogue_has_numbers_and_folds_formulas(site: Path):
     text = (site / "reference/spaces/nginx.html").read_text()
-    (row,) = re.findall(r"<tr[^>]*>(?:(?!</tr>).)*#worker_connections.*?</tr>", text, re.DOTALL)
+    (row,) = re.findall(r"<tr[^>]*>(?:(?!</tr>).)*#worker-connections.*?</tr>", text, re.DOTALL)
 
     assert re.search(r"\d+ to \d+", row)
     assert not re.search(r"min\(|max\(", row)
