@@ -2,6 +2,7 @@
 
 import json
 import math
+from dataclasses import replace
 
 import pytest
 
@@ -68,7 +69,7 @@ def test_report_and_explanation_are_real(finished):
     tuner, study, _ = finished
 
     page = tuner.run("report", study, "-o", "page.html", "--json")
-    explained = tuner.run("explain", study)
+    explained = replace(tuner, variables={"COLUMNS": "80"}).run("explain", study)
 
     assert json.loads(page.stdout) == {"file": "page.html"}
     assert b'id="history"' in (tuner.folder / "page.html").read_bytes()
