@@ -143,7 +143,7 @@ class LoggedLoad:
             size = sum(each.size for each in self.stand_ins) / MEBIBYTE
             cut = sum(each.is_cut for each in self.stand_ins)
             shorter = f"; {cut} are shorter than what was sent" if cut else ""
-            lines.append(f"stand-in: {len(self.stand_ins)} requests, files of {size:,.1f} MiB{shorter}")
+            lines.append(f"stand-in files: {len(self.stand_ins)}, {size:,.1f} MiB{shorter}")
         lines.append(
             "The study file has paths, statuses, sizes and counts of the log. No query, header, address or "
             "user name is in it."

@@ -76,7 +76,7 @@ class Source:
         if self.elsewhere:
             lines.append(f"{self.name}: {self.elsewhere:,} requests to other hosts are left out")
         if self.broken:
-            lines += [f"{self.name}: {self.broken:,} lines are in another format and left out:", *self.shown]
+            lines += [f"{self.name}: lines in another format, left out: {self.broken:,}", *self.shown]
         return "\n".join(lines)
 
 
