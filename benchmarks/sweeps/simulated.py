@@ -19,6 +19,7 @@ from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from unittest.mock import patch
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
@@ -94,12 +95,13 @@ def play(number: int, minutes: float) -> Swept | None:
         setup, storage = hold(make_setup(settings, space)), open_in_memory(host.clock)
         planned = plan_sweep(settings, setup, name)
         storage.remember(SWEEP, planned)
-        interleaved.TrialRunner = partial(SimulatedRunner, host=host)  # type: ignore[misc,assignment]
-        interleaved.time = host.clock  # type: ignore[assignment]
+        runner = partial(SimulatedRunner, host=host)
         begun_s = host.clock.monotonic()
-        measured = measure_sweep(
-            setup, planned, storage, PRESETS["quick"], minutes=minutes, progress=NullProgress()
-        )
+        # Only for this sweep: who measures for real after it, in the same process, has to.
+        with patch.multiple(interleaved, TrialRunner=runner, time=host.clock):
+            measured = measure_sweep(
+                setup, planned, storage, PRESETS["quick"], minutes=minutes, progress=NullProgress()
+            )
         sweeping = judge_sweep(planned, measured.trials, settings.constraints, seed=settings.seed)
         return tell(server, sweeping, len(measured.trials), host.clock.monotonic() - begun_s)
 

@@ -7,6 +7,8 @@ import pytest
 from benchmarks.campaign.servers import draw_server
 from benchmarks.campaign.spaces import load_family
 from benchmarks.sweeps.simulated import choose_parameter, play, report
+from tuner.campaign import interleaved
+from tuner.campaign.trial_runner import TrialRunner
 
 
 @pytest.fixture(scope="module")
@@ -18,6 +20,7 @@ def test_the_same_server_gives_the_same_sweep(played):
     first, again = played, play(1, 1.5)
 
     assert first == again
+    assert interleaved.TrialRunner is TrialRunner, "what is measured for real after it is not simulated"
     assert first.seconds <= 90
     assert first.regret >= 0
     assert first.covered <= first.intervals == first.values - 1
