@@ -77,6 +77,7 @@ def test_a_server_with_room_takes_every_connection(tmp_path, server, connections
 
 
 @pytest.mark.more
+@pytest.mark.alone  # how many of those outside are seen in three seconds depends on what else runs
 def test_with_its_own_settings_apache_leaves_most_of_ten_thousand_outside_and_that_is_counted(tmp_path):
     with deployed(tmp_path, "apache", 10_000) as (deployment, load):
         measured = load_for(3.0, deployment, load)

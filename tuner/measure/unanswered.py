@@ -33,7 +33,7 @@ COUNT = (
     ss -HtinoO "$1" | awk -v least="$2" '
         $1 == "SYN-SENT" && /timer:\\(on,[^,]*,[1-9]/ { count++ }
         $1 == "ESTAB" && match($0, /lastrcv:[0-9]+/) {
-            waited = substr($0, RTRIAL + 8, RLENGTH - 8) + 0
+            waited = substr($0, RSTART + 8, RLENGTH - 8) + 0
             if ($0 !~ /bytes_received:/ && $0 ~ /retrans:[0-9]+\\/[1-9]/) waited += 1000
             if (waited >= least + 0) count++
         }

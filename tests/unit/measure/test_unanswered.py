@@ -1,5 +1,6 @@
 """Clients that wait in vain: when they are looked for, and how they are counted."""
 
+import socket
 from dataclasses import replace
 from pathlib import PurePosixPath
 from threading import Event
@@ -7,6 +8,7 @@ from threading import Event
 import pytest
 
 from tests.unit.bench import ScriptedGenerator
+from tuner import plugins
 from tuner.adapters.loads.ab import Ab
 from tuner.adapters.loads.h2load import H2load
 from tuner.adapters.loads.wrk import Wrk
@@ -74,6 +76,27 @@ def test_a_name_is_not_resolved_for_that(url, condition):
     count_unanswered(where, workload(url=url), Event())
 
     assert where.host.ran[0][-2] == condition
+
+
+def test_the_kernel_tells_who_has_heard_nothing_for_so_long():
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        address = server.getsockname()
+        clients = [socket.create_connection(address) for _ in range(6)]
+        served, _ = server.accept()
+
+        class Served(Event):
+            """Just before the look, one client is answered."""
+
+            def wait(self, timeout: float | None = None) -> bool:
+                return super().wait(timeout) or not served.send(b"x")
+
+        here = LoadPlace(host=plugins.make_host("local"), directory=PurePosixPath("/load"))
+        asked = workload(url=f"http://127.0.0.1:{address[1]}/", timeout_s=1.0, duration_s=1.35)
+        counted = count_unanswered(here, asked, Served())
+        for each in (served, *clients):
+            each.close()
+
+    assert counted == 5
 
 
 def test_after_the_generator_has_ended_there_is_nothing_to_count():
