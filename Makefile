@@ -202,7 +202,7 @@ bench-advice: setup ## Cause 26 limits on test hosts, and print what `tuner advi
 	@$(BIN)/python -m benchmarks.advice
 
 .PHONY: bench-advice-solved
-bench-advice-solved: setup ## Follow the advice for five limits, and measure the load before and after (five minutes)
+bench-advice-solved: setup ## Follow the advice for five limits, and measure the load before and after (eight minutes)
 	@$(BIN)/python -m benchmarks.advice_solved
 
 .PHONY: bench-advice-time

@@ -2,7 +2,7 @@
 
     python -m benchmarks.advice_time [RUNS]
 
-Exit status 1 when the slowest run takes longer than its limit.
+Printed is a Markdown table. Exit status 1 when the slowest run takes longer than its limit.
 """
 
 import os
@@ -33,7 +33,7 @@ done
 
 
 def main() -> int:
-    """Run both, and print a line for each."""
+    """Run both, and print a row of a Markdown table for each."""
     runs = sys.argv[1] if len(sys.argv) > 1 else "10"
     with open_testbed() as bed:
         os.environ["HOME"] = str(bed.home)
@@ -44,11 +44,10 @@ def main() -> int:
             "on the host": take_time([*APART, "sh", "-ec", START + TAKE_TIME], runs, "local"),
             "over SSH": take_time(["sh", "-ec", TAKE_TIME], runs, host.ssh_url),
         }
+    print("| tuner runs | runs | median | fastest | slowest | limit |\n|---|---:|---:|---:|---:|---:|")
     for name, seconds in took.items():
-        print(
-            f"{name:12} median {median(seconds):.2f} s, {min(seconds):.2f} to {max(seconds):.2f} s, "
-            f"{runs} runs, limit {LIMITS_S[name]:g} s"
-        )
+        times = (median(seconds), min(seconds), max(seconds), LIMITS_S[name])
+        print(f"| {name} | {runs} | {' | '.join(f'{each:.2f} s' for each in times)} |")
     return int(any(max(seconds) > LIMITS_S[name] for name, seconds in took.items()))
 
 
