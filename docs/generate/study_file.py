@@ -24,6 +24,7 @@ PARTS = {
     "load": ("LoadEntry", "Keys of a load"),
     "load.requests": ("RequestEntry", "Keys of a request"),
     "loads": ("NamedLoadEntry", "Keys of one of several loads"),
+    "check_loads": ("CheckLoadEntry", "Keys of a check load"),
     "backend": ("BackendEntry", "Keys of an application"),
     "budget": ("BudgetEntry", "Keys of a budget"),
 }

@@ -155,7 +155,7 @@ def prepare(settings: Study) -> Setup:
         servers = {name: found.target.servers[name] for name in settings.servers}
         # Its network is its own, with as many addresses as it takes.
         room = find_room(found.machine)
-    for each in settings.all_loads:
+    for each in settings.sent_loads:
         room.refuse(each.connections)
     load = prepare_load(settings, generators, host)
     return Setup(
@@ -207,6 +207,7 @@ def _make_sandbox_target(settings: Study, host: Host) -> Found[SandboxTarget]:
         split=partial(split_packaged, space, find_packaged(chain, space, facts_from_json(space_facts))),
         placement=placement, load=expect_load(settings.load, content), has_tls=settings.load.tls,
         other_loads={each.name: expect_load(each.load, content) for each in settings.loads[1:]},
+        check_loads={each.name: expect_load(each.load, content) for each in settings.check_loads},
         ready=find_ready_paths(settings), statuses=find_statuses(backends, chain.front),
     )  # fmt: skip
     return Found(
@@ -247,6 +248,11 @@ def find_target(
         wanted = own.requests or (expect_page(own, split_origin(there)[1]),)
         others[each.name] = learn(there, manner_of(own), wanted, mix=len(own.requests))
         sent += describe_requests(source, there, wanted)
+    # Nothing is tuned on these, so they do not decide which site and location is.
+    checked = {
+        each.name: learn(url, manner_of(each.load), each.load.requests, mix=len(each.load.requests))
+        for each in (settings.check_loads if load_hosts else ())
+    }
     servers = leave_out_bounded(host, aim_servers(servers, sent, host))
     facts = {each.name: each.installation.facts for each in servers}
     is_beside = settings.target.host in settings.load.hosts
@@ -257,7 +263,7 @@ def find_target(
     )  # fmt: skip
     target = ManagedTarget(
         host=host, servers=servers, split=space.for_server, original=space.default(), apply_of=space.apply_of,
-        load=load, other_loads=others, study=settings.name,
+        load=load, other_loads=others, check_loads=checked, study=settings.name,
         watchdog_s=settings.target.watchdog_s, logs_mib=settings.target.logs_mib, load_hosts=load_hosts or {},
         generator_cpus=placement.generator_cpus if is_beside else frozenset(),
         token_directory=settings.load.token_directory,

@@ -14,6 +14,8 @@ from tuner.study import LoadSettings, Study
 
 def make_generators(settings: Study) -> tuple[LoadGenerator, ...]:
     """Return the generator of each load. Raises UsageError for an unknown one, and what it cannot send."""
+    for each in settings.check_loads:
+        _make_generator(settings, each.load)
     return tuple(_make_generator(settings, each) for each in settings.all_loads)
 
 

@@ -71,8 +71,18 @@ def init(  # noqa: PLR0913, PLR0917 - the command's options
         typer.Option(
             "--from",
             metavar="LOG",
-            help="Access log to make the load from: a file, also .gz or .har, a quoted pattern, or - for the "
-            "standard input; several times for several.",
+            help="Access log to make the load from, several times for several: a file, also .gz or .har, a "
+            "quoted pattern, or - for the standard input. host is the log that the files of the installed "
+            "server name, and host:PATH is another log on its host.",
+        ),
+    ] = None,
+    check_logs: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--check-log",
+            metavar="LOG",
+            help="With --from: another log, such as yesterday's, for the robustness checks; nothing is tuned "
+            "on its load.",
         ),
     ] = None,
     log_format: Annotated[
@@ -119,7 +129,8 @@ def init(  # noqa: PLR0913, PLR0917 - the command's options
     server = server or named
     if from_advice and study is not None:
         raise UsageError(f"--from-advice: {study} names its own settings. Leave one of them out.")
-    own = (server, url, content, backend, corpus, logs or None, None if host == "local" else host)
+    elsewhere = None if host == "local" else host
+    own = (server, url, content, backend, corpus, logs or check_logs or None, elsewhere)
     if study is not None and any(each is not None for each in own):
         raise UsageError(
             f"--study: {study} names its own servers and pages. Leave {server or 'the other options'} out."
@@ -133,10 +144,10 @@ def init(  # noqa: PLR0913, PLR0917 - the command's options
             found = _look_around(host)
             server = _choose(found, as_json=as_json)
         path = output or Path(f"{server}.yaml")
-        installed = server if managed and host == "local" else None
         logged = _read_logs(
-            path, logs, log_format, installed, takes_unsafe=unsafe_methods, stands_in=stand_in
-        )
+            path, logs, check_logs, log_format, (server, host, managed and host == "local"),
+            takes_unsafe=unsafe_methods, stands_in=stand_in,
+        )  # fmt: skip
         path = write_study(
             server, path, url=url, content=content, backend=backend, managed=managed or from_advice,
             logged=logged, target=host,
@@ -151,35 +162,50 @@ def init(  # noqa: PLR0913, PLR0917 - the command's options
 def _read_logs(
     path: Path,
     logs: list[str] | None,
+    check_logs: list[str] | None,
     log_format: str | None,
-    installed: str | None,
+    installed: tuple[str, str, bool],
     *,
     takes_unsafe: bool,
     stands_in: bool,
 ) -> "LoggedLoad | None":
-    """Read the logs for a study file that is not there yet: they may take minutes. Raises UsageError."""
+    """Read the logs for a study file that is not there yet: they may take minutes.
+
+    `installed` are a server, its host, and whether its files there may say how the logs are read. Raises
+    UsageError or TargetError.
+    """
     if not logs:
-        if log_format is not None or takes_unsafe or stands_in:
+        if log_format is not None or check_logs or takes_unsafe or stands_in:
             raise UsageError(
-                "--log-format, --stand-in, --unsafe-methods: they need a log. Name one with --from."
+                "--check-log, --log-format, --stand-in, --unsafe-methods: name a log with --from as well."
             )
         return None
-    from tuner.commands.logged_load import read_logs
+    from tuner.commands.logged_load import find_own_logs, needs_host, read_logs
     from tuner.commands.template import refuse_present
+    from tuner.plugins import make_host
 
     refuse_present(path)
+    check_logs = check_logs or []
+    server, name, is_tuned = installed
+    host = make_host(name) if needs_host([*logs, *check_logs]) else None
+    known: Mapping[str, str] = {}
+    if host is not None:
+        known = find_own_logs(server, host)
+    elif is_tuned:
+        known = _find_own_logs(server, name)
     return read_logs(
-        logs, log_format=log_format, takes_unsafe=takes_unsafe, stands_in=stands_in,
-        own=_find_own_logs(installed) if installed else {},
+        logs, check_logs=check_logs, log_format=log_format, takes_unsafe=takes_unsafe, stands_in=stands_in,
+        own=known, host=host,
     )  # fmt: skip
 
 
-def _find_own_logs(server: str) -> "Mapping[str, str]":
+def _find_own_logs(server: str, host: str) -> "Mapping[str, str]":
     """Return the logs of the installed server with their formats; none where its files cannot be read."""
     from tuner.commands.logged_load import find_own_logs
+    from tuner.plugins import make_host
 
     try:
-        return find_own_logs(server)
+        return find_own_logs(server, make_host(host))
     except TargetError:  # whatever needs the server says so
         return {}
 
@@ -294,8 +320,10 @@ def _tell(
     if logged is not None:
         remark(logged.describe())
     elif settings.target.is_managed:
-        for log in _find_own_logs(settings.servers[0]):
-            remark(f"It logs to {log}. `--from {log}` makes the load of what its users ask for.")
+        host = settings.target.host
+        for log in _find_own_logs(settings.servers[0], host):
+            source = log if host == "local" else f"host:{log}"
+            remark(f"It logs to {log}. `--from {source}` makes the load of what its users ask for.")
     if advice is not None:
         remark(advice.as_text())
     for each in missing:

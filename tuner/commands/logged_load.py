@@ -3,19 +3,20 @@
 import glob
 import json
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from http import HTTPStatus
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from tuner import plugins
 from tuner.errors import UsageError
-from tuner.hosts.load_places import LOCAL
-from tuner.ports import LineFormat, LoggingServer, RequestKind
+from tuner.ports import Host, LineFormat, LoggingServer, RequestKind
 from tuner.study.folder import write_file
 from tuner.study.loads.load_bounds import MOST_CONNECTIONS
 from tuner.traffic.arrivals import ArrivalCounter, Arrivals
 from tuner.traffic.kinds import GET, Kind, KindCounter
+from tuner.traffic.on_host import fetch_logs
 from tuner.traffic.reading import STDIN, Columns, RowReader, Source, find_format, read_log
 from tuner.traffic.stand_in import StandIn, plan_stand_ins
 
@@ -25,6 +26,11 @@ MOST_SHARE = 0.5
 KEPT = 1.5
 """Requests per connection from which on connections are kept."""
 FOLDER = "stand-in"
+ON_HOST = "host"
+"""In place of a file: the log that the installed server's files name; `host:PATH` is a log on its host."""
+MOST_NAME_LETTERS = 28
+"""With a number, a name is as long as that of a load may be."""
+OTHER_LETTERS = re.compile(r"[^A-Za-z0-9._-]+")
 MEBIBYTE = 2**20
 
 
@@ -43,6 +49,10 @@ class LoggedLoad:
     left_out: Mapping[str, int]
     stand_ins: tuple[StandIn, ...] = ()
     """Files to make in place of the site; empty where the site is there."""
+    name: str = ""
+    """Of a load on which nothing is tuned."""
+    check_loads: tuple["LoggedLoad", ...] = ()
+    """Loads of other logs, for the robustness checks."""
 
     @property
     def kept(self) -> int:
@@ -110,6 +120,25 @@ class LoggedLoad:
 
     def mix_as_yaml(self) -> str:
         """Return the key `requests:` as it stands in a study."""
+        return "\n  ".join(self._list_requests())
+
+    def check_loads_as_yaml(self) -> str:
+        """Return the key `check_loads:` as it stands in a study; empty without such loads."""
+        if not self.check_loads:
+            return ""
+        head = "\n# Robustness checks: nothing is tuned on these loads.\ncheck_loads:\n"
+        return head + "".join(f"{each.as_check_load()}\n" for each in self.check_loads)
+
+    def as_check_load(self) -> str:
+        """Return one entry of `check_loads:`; what its log does not say is as in the load of the study."""
+        lines = [f"  - name: {json.dumps(self.name)}"]
+        if self.arrivals.under_way is not None:
+            lines.append(f"connections: {self.say_connections()}")
+        if self.keepalive is not None:
+            lines.append(f"keepalive: {json.dumps(self.keepalive)}          # {self.say_keepalive()}")
+        return "\n    ".join([*lines, *self._list_requests()])
+
+    def _list_requests(self) -> list[str]:
         lines = [f"# Busiest minute of the log: {self.say_rate() or 'unknown'}"]
         lines += ["requests:           # weight: requests in the log; then their share, mean size and form"]
         for each in self.kinds:
@@ -119,10 +148,25 @@ class LoggedLoad:
             entry = f"{{path: {json.dumps(each.path)}, weight: {each.count}{method}{status}}}"
             about = f"{each.count / self.kept:.1%}, {each.mean_bytes:,} bytes, {form}"
             lines.append(f"  - {entry}  # {about}")
-        return "\n  ".join(lines)
+        return lines
 
     def describe(self) -> str:
         """Return what was found in the logs, and what of it is kept."""
+        lines = [*self._describe_requests(), *self._describe_arrivals()]
+        for each in self.check_loads:
+            lines += [f"check load {each.name}:", *each._describe_requests()]
+        if self.stand_ins:
+            size = sum(each.size for each in self.stand_ins) / MEBIBYTE
+            cut = sum(each.is_cut for each in self.stand_ins)
+            shorter = f"; {cut} are shorter than what was sent" if cut else ""
+            lines.append(f"stand-in files: {len(self.stand_ins)}, {size:,.1f} MiB{shorter}")
+        lines.append(
+            "The study file has paths, statuses, sizes and counts of the log. No query, header, address or "
+            "user name is in it."
+        )
+        return "\n".join(lines)
+
+    def _describe_requests(self) -> list[str]:
         tails = sum(each.is_tail for each in self.kinds)
         lines = [each.describe() for each in self.sources]
         rest = "; one more stands for the rest" if tails else ""
@@ -138,17 +182,7 @@ class LoggedLoad:
             )
         if self.with_query:
             lines.append(f"{self.with_query / self.requests:.1%} had a query, which is left out")
-        lines += self._describe_arrivals()
-        if self.stand_ins:
-            size = sum(each.size for each in self.stand_ins) / MEBIBYTE
-            cut = sum(each.is_cut for each in self.stand_ins)
-            shorter = f"; {cut} are shorter than what was sent" if cut else ""
-            lines.append(f"stand-in files: {len(self.stand_ins)}, {size:,.1f} MiB{shorter}")
-        lines.append(
-            "The study file has paths, statuses, sizes and counts of the log. No query, header, address or "
-            "user name is in it."
-        )
-        return "\n".join(lines)
+        return lines
 
     def as_json(self) -> Mapping[str, object]:
         """Return the figures for scripts."""
@@ -161,6 +195,7 @@ class LoggedLoad:
             "peak_at": found.peak_at, "dispersion": found.dispersion, "under_way": found.under_way,
             "per_connection": found.per_connection, "idle_s": found.idle_s, "tls": found.tls,
             "http2": found.http2, "gzip": found.gzip,
+            "check_loads": {each.name: each.as_json() for each in self.check_loads},
         }  # fmt: skip
 
     def _describe_arrivals(self) -> list[str]:
@@ -181,53 +216,111 @@ def read_logs(
     log_format: str | None,
     takes_unsafe: bool,
     stands_in: bool,
+    check_logs: Sequence[str] = (),
     own: Mapping[str, str] | None = None,
+    host: Host | None = None,
 ) -> LoggedLoad:
     """Read access logs and return the load that they show.
 
     Args:
-        sources: files, patterns of files, or `-` for the standard input.
+        sources: files, patterns of files, `-` for the standard input, or ON_HOST.
         log_format: of their lines; None to find out.
         takes_unsafe: whether methods that may change something are part of the load, without their bodies.
         stands_in: whether files are made in place of the site.
+        check_logs: each becomes a load of its own, on which nothing is tuned.
         own: logs of the installed server → their formats, as its files have them.
+        host: where that server is; None where no log of it is asked for.
 
-    Raises UsageError for logs that cannot be read, or have no request that could be sent.
+    Raises:
+        UsageError: a log cannot be read, or has no request that could be sent.
+        TargetError: a log on the host cannot be read.
     """
     if takes_unsafe and stands_in:
         raise UsageError("--unsafe-methods: files only answer GET. Leave it out, or leave --stand-in out.")
+    reading = _Reading(log_format=log_format, takes_unsafe=takes_unsafe, own=own or {}, host=host)
+    load = reading.read(sources)
+    names = _name_apart(check_logs)
+    checks = (replace(reading.read([log]), name=name) for log, name in zip(check_logs, names, strict=True))
+    load = replace(load, check_loads=tuple(checks))
+    return _stand_in(load) if stands_in else load
 
-    def choose_format(source: str) -> LineFormat | None:
-        path = str(Path(source).absolute())
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Reading:
+    """How logs are read."""
+
+    log_format: str | None
+    takes_unsafe: bool
+    own: Mapping[str, str] = field(default_factory=dict)
+    host: Host | None = None
+
+    def read(self, sources: Sequence[str]) -> LoggedLoad:
+        """Read some logs as one load."""
+        counted, arrived = KindCounter(takes_unsafe=self.takes_unsafe), ArrivalCounter()
+
+        def take(columns: Columns, reader: RowReader) -> None:
+            counted.add(columns)
+            arrived.add(columns, reader)
+
+        read = tuple(
+            read_log(name, take, log_format=log_format, content=content)
+            for name, log_format, content in self._open(sources)
+        )
+        kinds = counted.kinds()
+        if not kinds:
+            left_out = ", ".join(f"{count:,} {reason}" for reason, count in counted.left_out.items() if count)
+            raise UsageError(
+                f"{sources[0]}: no request of it can be sent (left out: {left_out}). Give a log with "
+                "requests for pages, or --unsafe-methods."
+            )
+        return LoggedLoad(
+            sources=read, kinds=_put_first(kinds), arrivals=arrived.summary(), requests=counted.requests,
+            with_query=counted.with_query, conditional=counted.conditional, left_out=counted.left_out,
+        )  # fmt: skip
+
+    def _open(self, sources: Sequence[str]) -> Iterator[tuple[str, LineFormat | None, bytes | None]]:
+        """Yield name, format where that is known, and content where it is no file here, of each log."""
+        there = [each for each in sources if _is_on_host(each)]
+        here = [each for each in sources if each not in there]
+        for file in _expand(here) if here else ():
+            yield file, self._find_format(str(Path(file).absolute())), None
+        for each in there:
+            path = self._find_on_host(each)
+            for log in fetch_logs(self.host, PurePosixPath(path)) if self.host else ():
+                yield log.name, self._find_format(path), log.content
+
+    def _find_format(self, path: str) -> LineFormat | None:
         # Older ones are beside it: access.log.1, access.log.2.gz.
-        known = (text for log, text in (own or {}).items() if path == log or path.startswith(f"{log}."))
-        text = log_format or next(known, None)
+        known = (text for log, text in self.own.items() if path == log or path.startswith(f"{log}."))
+        text = self.log_format or next(known, None)
         return None if text is None else find_format(text)
 
-    counted, arrived = KindCounter(takes_unsafe=takes_unsafe), ArrivalCounter()
-
-    def take(columns: Columns, reader: RowReader) -> None:
-        counted.add(columns)
-        arrived.add(columns, reader)
-
-    read = tuple(read_log(each, take, log_format=choose_format(each)) for each in _expand(sources))
-    kinds = counted.kinds()
-    if not kinds:
-        left_out = ", ".join(f"{count:,} {reason}" for reason, count in counted.left_out.items() if count)
-        raise UsageError(
-            f"{sources[0]}: no request of it can be sent (left out: {left_out}). Give a log with requests "
-            "for pages, or --unsafe-methods."
-        )
-    stand_ins = plan_stand_ins(kinds) if stands_in else ()
-    shown = tuple(each.kind for each in stand_ins) or kinds
-    return LoggedLoad(
-        sources=read, kinds=_put_first(shown), arrivals=arrived.summary(), requests=counted.requests,
-        with_query=counted.with_query, conditional=counted.conditional, left_out=counted.left_out,
-        stand_ins=stand_ins,
-    )  # fmt: skip
+    def _find_on_host(self, source: str) -> str:
+        """Return the path of a log on the host. Raises UsageError where the server names none, or several."""
+        path = source.removeprefix(ON_HOST).removeprefix(":") or next(iter(self.own), "")
+        if not path.startswith("/"):
+            raise UsageError(
+                f"--from {source}: the files of the installed server name no access log. Name its path: "
+                f"--from {ON_HOST}:/var/log/…"
+            )
+        if source == ON_HOST and len(self.own) > 1:
+            raise UsageError(
+                f"--from {source}: the files of the installed server name several access logs. Choose one: "
+                f"{', '.join(f'--from {ON_HOST}:{log}' for log in self.own)}"
+            )
+        return path
 
 
-def find_own_logs(server: str) -> Mapping[str, str]:
+def _is_on_host(source: str) -> bool:
+    return source == ON_HOST or source.startswith(f"{ON_HOST}:")
+
+
+def needs_host(sources: Sequence[str]) -> bool:
+    """Return whether one of the logs is on the host of the installed server."""
+    return any(map(_is_on_host, sources))
+
+
+def find_own_logs(server: str, host: Host) -> Mapping[str, str]:
     """Return the access logs that the installed server's own files name → their formats.
 
     Raises TargetError where it is not installed.
@@ -235,8 +328,33 @@ def find_own_logs(server: str) -> Mapping[str, str]:
     adapter = plugins.make_installed_server(server)
     if not isinstance(adapter, LoggingServer):
         return {}
-    found = adapter.find_logs(adapter.find(plugins.make_host(LOCAL)))
+    found = adapter.find_logs(adapter.find(host))
     return {str(path): text for path, text in found.items()}
+
+
+def _stand_in(load: LoggedLoad) -> LoggedLoad:
+    """Return a load that asks for files in place of its site, its check loads for the same ones."""
+    wanted: dict[tuple[str, str], Kind] = {}
+    for each in (load, *load.check_loads):
+        for kind in each.kinds:
+            wanted.setdefault((kind.method, kind.path), kind)
+    planned = dict(zip(wanted, plan_stand_ins(tuple(wanted.values())), strict=True))
+
+    def ask(one: LoggedLoad) -> LoggedLoad:
+        found = [(kind, planned[kind.method, kind.path].kind) for kind in one.kinds]
+        kinds = [replace(kind, path=there.path, status=there.status) for kind, there in found]
+        return replace(one, kinds=_put_first(kinds))
+
+    checks = tuple(map(ask, load.check_loads))
+    return replace(ask(load), check_loads=checks, stand_ins=tuple(planned.values()))
+
+
+def _name_apart(logs: Sequence[str]) -> list[str]:
+    """Return a name for each of some logs, after its file."""
+    files = (OTHER_LETTERS.sub("-", Path(each).name.removesuffix(".gz")).lstrip("._-") for each in logs)
+    names = [(each or "log")[:MOST_NAME_LETTERS] for each in files]
+    before = [names[:place].count(name) for place, name in enumerate(names)]
+    return [f"{name}-{count + 1}" if count else name for name, count in zip(names, before, strict=True)]
 
 
 def _put_first(kinds: Sequence[Kind]) -> tuple[Kind, ...]:

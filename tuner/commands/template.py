@@ -72,7 +72,7 @@ load:
   keepalive: {keepalive}
 """
 TAIL = """\
-
+{checks}
 # Or with a second objective: [maximize goodput_rps, minimize latency_p99_ms] (or cpu_us_per_request).
 objective: maximize goodput_rps
 constraints: [failure_rate <= default]   # no more failed requests than now; up to 0.1 % is always allowed
@@ -203,6 +203,7 @@ def write_study(  # noqa: PLR0913 - what `init` is told
         keepalive=_say_keepalive(keepalive=keepalive, logged=logged),
         tls=TLS_OFFERED if logged is None else logged.say_tls() or TLS_OFFERED,
         content=OWN_CONTENT if logged is None else _say_content(path, content, logged),
+        checks="" if logged is None else logged.check_loads_as_yaml(),
         folder=path.with_suffix(".study").name,
     )
     return write_new(path, text)
@@ -218,7 +219,7 @@ def _write_skeleton(skeleton: str, server: str, path: Path, host: Host, *, given
     generator = choose_generator(host, LoadSettings())
     text = MODELINE + (INTRO + skeleton + TAIL).format(
         path=path, trust=" --trust", detected="", name=_name_after(path, server), generator=generator,
-        generators=", ".join(plugins.generators_of(HTTP)), folder=path.with_suffix(".study").name,
+        generators=", ".join(plugins.generators_of(HTTP)), folder=path.with_suffix(".study").name, checks="",
     )  # fmt: skip
     return write_new(path, text)
 

@@ -44,7 +44,7 @@ def open_pages(settings: Study) -> Content:
     if settings.backend is not None or has_own_pages:
         content = open_content(settings.content, "/", base=base)
         return replace(content, path=load.path, body_bytes=None, body=None, lengths={})
-    mixed = [kind for each in settings.all_loads for kind in each.requests]
+    mixed = [kind for each in settings.sent_loads for kind in each.requests]
     others = [each.path for each in settings.all_loads]
     others += [each.path for each in mixed if each.status == HTTPStatus.OK]
     content = open_content(settings.content, load.path, base=base, others=others)

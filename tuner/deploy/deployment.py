@@ -39,6 +39,8 @@ class Deployment(ABC):
     """Whether the server's certificate is checked."""
     other_loads: Mapping[str, ResolvedLoad] = field(default_factory=dict)
     """Load → what it asks for, of the others where there are several."""
+    check_loads: Mapping[str, Callable[[], ResolvedLoad]] = field(default_factory=dict)
+    """Check load with a mix of its own → learns the correct responses to it."""
     duration_s: float
     """Time from the request to deploy until it was active."""
     load_name: str = ""
@@ -50,6 +52,14 @@ class Deployment(ABC):
         """Return the deployment as one of several loads asks it; the first one has no name here."""
         load = self.other_loads.get(name)
         return self if load is None else replace(self, load=load, load_name=name)
+
+    def under_check_load(self, name: str) -> Self:
+        """Return the deployment as a check load asks it: as always, unless it has a mix of its own.
+
+        Raises NotReady where a response is another than the study says.
+        """
+        learn = self.check_loads.get(name)
+        return self if learn is None else replace(self, load=learn(), load_name=name)
 
     def latest(self) -> Self:
         """Return the deployment with the page as it was learned last."""

@@ -89,6 +89,8 @@ class ManagedTarget:
     """CPUs of a generator on the target itself."""
     other_loads: Mapping[str, LearnedLoad] = field(default_factory=dict)
     """Of several loads: load → what it asks for, all but the first."""
+    check_loads: Mapping[str, LearnedLoad] = field(default_factory=dict)
+    """Check load with a mix of its own → what it asks for."""
     token_directory: PurePosixPath | None = None
     """Document root of the site, where its address is another host's (a load balancer)."""
     logs_mib: int | None = None
@@ -288,6 +290,7 @@ class ManagedTarget:
             server_cpus=frozenset(), load_places=self.load_places, config=config, effective=effective,
             load=self.load.asked(),
             other_loads={name: each.asked() for name, each in self.other_loads.items()},
+            check_loads={name: each.asked for name, each in self.check_loads.items()},
             certificate=self.load.manner.certificate, verifies=self.load.manner.verifies,
             duration_s=time.monotonic() - began_s,
         )  # fmt: skip

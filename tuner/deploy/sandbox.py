@@ -205,6 +205,8 @@ class SandboxTarget:
     """Whether that is done over TLS."""
     other_loads: Mapping[str, ExpectedLoad] = field(default_factory=dict)
     """Load → what it asks for, of the others where there are several."""
+    check_loads: Mapping[str, ExpectedLoad] = field(default_factory=dict)
+    """Check load with a mix of its own → what it asks for."""
     ready: Mapping[str, str] = field(default_factory=dict)
     """Server → the path that it answers with 200 when it is ready; the others are as soon as they listen."""
     statuses: Collection[int] = ()
@@ -257,6 +259,10 @@ class SandboxTarget:
                 name: self._learn(sandbox, started, each, manner.certificate)
                 for name, each in self.other_loads.items()
             }
+            checked = {
+                name: partial(self._learn, sandbox, started, each, manner.certificate)
+                for name, each in self.check_loads.items()
+            }
             for each in started:
                 effective |= each.require_effect(sandbox)
             self._check_alive(sandbox, started)
@@ -271,7 +277,8 @@ class SandboxTarget:
                 server_pids={each.name: each.process.pid for each in started if each.process},
                 server_cpus=self.placement.server_cpus,
                 config=MappingProxyType(dict(config)), effective=effective, load=load,
-                other_loads=others, certificate=manner.certificate, duration_s=time.monotonic() - began_s,
+                other_loads=others, check_loads=checked, certificate=manner.certificate,
+                duration_s=time.monotonic() - began_s,
             )  # fmt: skip
 
     def _divide(

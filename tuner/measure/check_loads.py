@@ -1,4 +1,4 @@
-"""Loads a deployed server as nothing was tuned: other connections, kept or not, beside slow clients."""
+"""Loads a deployed server as nothing was tuned: other connections, kept or not, slow clients, another mix."""
 
 import contextlib
 import sys
@@ -10,14 +10,15 @@ from urllib.parse import urlsplit
 
 from tuner.deploy.deployment import Deployment
 from tuner.deploy.sandbox import SandboxDeployment
-from tuner.errors import TargetError, UsageError
+from tuner.errors import NotReady, TargetError, UsageError
 from tuner.hosts.connection_room import DEFAULT_PORTS
 from tuner.measure.trial import Outcome
 from tuner.measure.validity import RetryBudget
 from tuner.measure.window import Load, example_workload, run_window
-from tuner.ports import HTTP1, FileState, LoadShape, Process
+from tuner.ports import HTTP1, Failures, FileState, LoadShape, Process, RequestKind
 from tuner.records import CheckLoad, Window
 from tuner.study.loads.load_bounds import MOST_CONNECTIONS
+from tuner.study.settings import NamedLoad
 
 FACTOR = 4
 """A quarter of the study's connections, and four times as many."""
@@ -42,11 +43,14 @@ TOOL = Path(__file__).with_name("slow_clients.py")
 FIND_PYTHON = 'command -v "$1" || command -v python3'
 
 
-def choose_check_loads(load: Load, *, is_private: bool) -> tuple[tuple[CheckLoad, ...], Mapping[str, str]]:
+def choose_check_loads(
+    load: Load, mixes: Sequence[NamedLoad] = (), *, is_private: bool
+) -> tuple[tuple[CheckLoad, ...], Mapping[str, str]]:
     """Return the check loads that this load generator can make, and those that it cannot, with the reason.
 
     Args:
         load: of the study.
+        mixes: those that the study has for its robustness checks.
         is_private: whether the server is a private instance in a sandbox, which slow clients may hold up.
     """
     shape, check_loads, left_out = load.shape, [], {}
@@ -58,9 +62,17 @@ def choose_check_loads(load: Load, *, is_private: bool) -> tuple[tuple[CheckLoad
         replace(own, name=_count(more), changes="connections", connections=more),
         replace(own, name=mode, changes="keepalive", keepalive=not own.keepalive),
         replace(own, name=f"{SLOW_CLIENTS} slow clients", changes="clients", slow_clients=SLOW_CLIENTS),
-    ]
+        *(
+            replace(
+                own, name=each.name, changes="requests", connections=each.load.connections,
+                keepalive=each.load.keepalive,
+            )
+            for each in mixes
+        ),
+    ]  # fmt: skip
+    requests = {each.name: each.load.requests for each in mixes}
     for each in wanted:
-        reason = _why_not(load, each, is_private=is_private)
+        reason = _why_not(load, each, requests.get(each.name, ()), is_private=is_private)
         if reason is None:
             check_loads.append(each)
         else:
@@ -72,13 +84,16 @@ def _count(connections: int) -> str:
     return f"{connections} connection" if connections == 1 else f"{connections} connections"
 
 
-def _why_not(load: Load, check_load: CheckLoad, *, is_private: bool) -> str | None:
+def _why_not(
+    load: Load, check_load: CheckLoad, requests: tuple[RequestKind, ...], *, is_private: bool
+) -> str | None:
     """Return why a check load cannot be made, or None."""
     if check_load.slow_clients:
         return None if is_private else "only private instances are tried with slow clients"
     if check_load.connections > min(MOST_CONNECTIONS, DEFAULT_PORTS - LEAST_FREE_PORTS):
         return "a load host has too few local ports for it"
-    own, other = example_workload(load.shape), example_workload(shape_in(load.shape, check_load))
+    own = example_workload(load.shape)
+    other = replace(example_workload(shape_in(load.shape, check_load)), requests=requests)
     if own == other:
         return "it is the study's own load"
     generator = load.generator
@@ -93,8 +108,11 @@ def _why_not(load: Load, check_load: CheckLoad, *, is_private: bool) -> str | No
 
 
 def shape_in(shape: LoadShape, check_load: CheckLoad) -> LoadShape:
-    """Return the load of a study as a check load changes it."""
-    return replace(shape, connections=check_load.connections, keepalive=check_load.keepalive)
+    """Return the load of a study as a check load changes it; the requests of a mix have their own headers."""
+    accepted = "" if check_load.changes == "requests" else shape.accept_encoding
+    return replace(
+        shape, connections=check_load.connections, keepalive=check_load.keepalive, accept_encoding=accepted
+    )
 
 
 def measure_check_loads(
@@ -107,9 +125,9 @@ def measure_check_loads(
 ) -> Outcome:
     """Load one deployed server under every check load; each window is handed to `keep` as soon as it is over.
 
-    A window in which nothing was answered counts: that is what is looked for. There is none of a check load
-    that could not be made. As long as a server makes room for slow clients that have just come, its windows
-    bear another name.
+    A window in which nothing was answered counts: that is what is looked for. So does one of a mix with a
+    response that is not the correct one. There is none of a check load that could not be made. As long as a
+    server makes room for slow clients that have just come, its windows bear another name.
 
     Raises:
         Crashed: the server ended by itself.
@@ -117,7 +135,11 @@ def measure_check_loads(
     retries.begin_trial()
     usual_rps = run_window(deployment, load, WARM_UP_S).goodput_rps
     for check_load in check_loads:
-        measured, other = _under_check_load(deployment, load, check_load)
+        try:
+            measured, other = _under_check_load(deployment, load, check_load)
+        except NotReady:
+            keep(_fail(check_load, window_s))
+            continue
         slow = check_load.slow_clients
         with slow_clients(deployment, slow, seconds=window_s, protocol=load.shape.protocol) as are_there:
             retries.begin_window()
@@ -130,6 +152,14 @@ def measure_check_loads(
                 again = settles or retries.allows_another(window.verdicts, at_s=time.monotonic())
                 seen_rps.append(window.goodput_rps)
     return Outcome(steady=True, pruned=None)
+
+
+def _fail(check_load: CheckLoad, window_s: float) -> Window:
+    """Return the window of a server that does not answer a mix as it should."""
+    failures = Failures(status=check_load.connections)
+    return Window(
+        started_s=time.time(), duration_s=window_s, correct=0, failures=failures, check_load=check_load.name
+    )
 
 
 def name_settling(check_load: CheckLoad) -> str:
@@ -146,8 +176,13 @@ def _is_settling(seen_rps: Sequence[float], usual_rps: float) -> bool:
 
 
 def _under_check_load(deployment: Deployment, load: Load, check_load: CheckLoad) -> tuple[Deployment, Load]:
-    """Return what is loaded, and with what; with other headers, a response has another length."""
+    """Return what is loaded, and with what; with other headers, a response has another length.
+
+    Raises NotReady where a response to the mix of the check load is not the correct one.
+    """
     other = replace(load, shape=shape_in(load.shape, check_load))
+    if check_load.changes == "requests":
+        return deployment.under_check_load(check_load.name), other
     if check_load.keepalive == load.shape.keepalive:
         return deployment, other
     return replace(deployment, load=replace(deployment.load, response_bytes=None)), other

@@ -103,7 +103,7 @@ class CheckLoad:
     name: str
     """As reports show it: `400 connections`."""
     changes: str
-    """What is other than in the study's load: `connections`, `keepalive` or `clients`."""
+    """What is other than in the study's load: `connections`, `keepalive`, `clients` or `requests`."""
     connections: int
     """Open connections of the load."""
     keepalive: bool

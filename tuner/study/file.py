@@ -4,7 +4,7 @@
 """
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from urllib.parse import urlsplit
@@ -22,9 +22,18 @@ from tuner.space.yaml_text import Path as Keys
 from tuner.study.loads.builtin_loads import BUILTIN, BUILTIN_LOADS, INDEX, BuiltinLoad
 from tuner.study.loads.mix import list_secrets, read_path, weigh
 from tuner.study.objective import parse_constraint, parse_objective
-from tuner.study.schema import MODEL, LoadEntry, ServerEntry, StudyFile, TargetSettings, is_host
+from tuner.study.schema import (
+    MODEL,
+    CheckLoadEntry,
+    LoadEntry,
+    RequestEntry,
+    ServerEntry,
+    StudyFile,
+    TargetSettings,
+    is_host,
+)
 from tuner.study.server_options import COMMANDS, ServerOptions, read_templates
-from tuner.study.settings import LoadSettings, NamedLoad, Study, Targets
+from tuner.study.settings import LoadSettings, NamedLoad, Study, Targets, name_check_load
 
 EXPORTED = "settings"
 """Key of the values in an export as json, server by server."""
@@ -42,7 +51,7 @@ def load_study(path: Path) -> Study:
     file = validate(StudyFile, document)
     with document.placing():
         study = _Reading(file=file, document=document, path=path).study()
-    for load in study.all_loads:
+    for load in study.sent_loads:
         for headers in (load.headers, *(each.headers for each in load.requests)):
             hide(list_secrets(headers))
     return study
@@ -154,9 +163,10 @@ class _Reading:
             ),
             target=self.target,
             targets=targets,
-            load=loads[0].load if loads else self._load(file.load, ("load",)),
+            load=(load := loads[0].load if loads else self._load(file.load, ("load",))),
             loads=loads,
             across=file.across_loads,
+            check_loads=self._check_loads(load),
             content=file.content,
             objective=objective,
             constraints=tuple(
@@ -257,11 +267,8 @@ class _Reading:
     def _load(self, entry: LoadEntry, keys: Keys) -> LoadSettings:
         with self.document.placing(*keys):
             builtin = self._builtin(entry)
-            urls = [
-                parse_url(each.url, where=self._where(*keys, "requests", index, "url")) if each.url else None
-                for index, each in enumerate(entry.requests)
-            ]
-            mix = self._mix(entry, keys) if builtin is None else builtin.requests
+            urls = self._urls(entry.requests, keys)
+            mix = self._mix(entry.requests, entry.headers, keys) if builtin is None else builtin.requests
             first = builtin.path if builtin else mix[0].path if mix else INDEX
             page = self._page(entry, next((url.text for url in urls if url), first), keys)
             _refuse_other_origins(urls, page)
@@ -294,11 +301,47 @@ class _Reading:
                 script=folder / entry.script if entry.script else None,
             )
 
-    def _mix(self, entry: LoadEntry, keys: Keys) -> tuple[RequestKind, ...]:
+    def _check_loads(self, first: LoadSettings) -> tuple[NamedLoad, ...]:
+        """Return the mixes of the robustness checks, each as the first load of the study would send it."""
+        names = [each.name for each in self.file.check_loads]
+        if len(set(names)) < len(names):
+            wrong = f"two check loads have the same name ({', '.join(names)})"
+            raise Refused(wrong, "Give each check load a name of its own", at=("check_loads",))
+        return tuple(
+            NamedLoad(
+                name=name_check_load(each.name),
+                weight=0.0,
+                load=self._check_load(each, first, ("check_loads", index)),
+            )
+            for index, each in enumerate(self.file.check_loads)
+        )
+
+    def _check_load(self, entry: CheckLoadEntry, first: LoadSettings, keys: Keys) -> LoadSettings:
+        with self.document.placing(*keys):
+            mix = self._mix(entry.requests, first.headers, keys)
+            page = first.path if "://" in first.path else mix[0].path
+            _refuse_other_origins(self._urls(entry.requests, keys), page)
+        # Requests of a mix have headers of their own.
+        return replace(
+            first, path=page, requests=mix, content="", accept_encoding="",
+            connections=entry.connections or first.connections,
+            keepalive=first.keepalive if entry.keepalive is None else entry.keepalive,
+        )  # fmt: skip
+
+    def _urls(self, requests: Sequence[RequestEntry], keys: Keys) -> list[Url | None]:
+        return [
+            parse_url(each.url, where=self._where(*keys, "requests", index, "url")) if each.url else None
+            for index, each in enumerate(requests)
+        ]
+
+    def _mix(
+        self, requests: Sequence[RequestEntry], shared: Mapping[str, str], keys: Keys
+    ) -> tuple[RequestKind, ...]:
+        """Return the requests of a mix; `shared` are headers of all of them."""
         kinds = []
-        for index, each in enumerate(entry.requests):
+        for index, each in enumerate(requests):
             with self.document.placing(*keys, "requests", index):
-                kinds.append(each.as_kind(entry.headers))
+                kinds.append(each.as_kind(shared))
         with self.document.placing(*keys, "requests"):
             return weigh(kinds)
 

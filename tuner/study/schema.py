@@ -435,6 +435,29 @@ class NamedLoadEntry(LoadEntry):
         return self
 
 
+class CheckLoadEntry(Entry):
+    """A mix of requests on which nothing is tuned, sent like the load of the study."""
+
+    name: Annotated[
+        str, *of_form(LOAD_NAME, "is no name of a load", "Name it with letters, digits, . _ and -")
+    ] = key("Name of this mix in results.", "yesterday.log")
+    requests: Annotated[
+        tuple[RequestEntry, ...],
+        *list_of("requests", "Write `- {path: /index.html, weight: 1}` lines", most=MOST_KINDS),
+    ] = key(
+        "A mix of requests, each sent in proportion to its weight.",
+        [{"path": "/", "weight": 9}, {"path": "/cart"}],
+    )
+    connections: int | None = key(
+        "Connections at once. Default: those of the load of the study.",
+        20, None, ge=1, le=MOST_CONNECTIONS,
+    )  # fmt: skip
+    keepalive: Flag | None = key(
+        "false opens a new connection for each request. Default: as the load of the study.",
+        False, None,  # noqa: FBT003 - an example
+    )  # fmt: skip
+
+
 class BackendEntry(Entry):
     """An application of your own, which is started behind the servers."""
 
@@ -587,6 +610,13 @@ class StudyFile(Entry):
         Across.WORST,
         Across.WEIGHTED,
     )
+    check_loads: Annotated[
+        tuple[CheckLoadEntry, ...],
+        *list_of("check loads", "Write `- {name: yesterday, requests: […]}` lines", most=MOST_LOADS),
+    ] = key(
+        "Mixes of requests for the robustness checks: nothing is tuned on them.",
+        [{"name": "yesterday.log", "requests": [{"path": "/"}, {"path": "/cart"}]}], (),
+    )  # fmt: skip
     content: Text = key("builtin, or the path of a document root to serve.", "/srv/www", BUILTIN)
     objective: Annotated[OneOrMore, WithJsonSchema({"anyOf": [_OBJECTIVE, _OBJECTIVES]})] = key(
         "Goodput, alone or against one cost: [maximize …, minimize …].",

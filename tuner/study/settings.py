@@ -158,12 +158,17 @@ class LoadSettings(LoadShape):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NamedLoad:
-    """One of several loads of a study."""
+    """One of several loads of a study, or of its check loads."""
 
     name: str
     weight: float
     """Relative to the others."""
     load: LoadSettings
+
+
+def name_check_load(name: str) -> str:
+    """Return what results call a mix of `check_loads:`; no other load has such a name."""
+    return f"requests of {name}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -210,6 +215,8 @@ class Study:
     """All loads of a study with several of them, each measured in every trial; empty for one."""
     across: Across = Across.WEIGHTED
     """What counts of the gains under several loads."""
+    check_loads: tuple[NamedLoad, ...] = ()
+    """Mixes of requests for the robustness checks, besides the check loads that tuner makes of `load`."""
     backends: Mapping[str, str] = field(default_factory=dict)
     """Server → the one that it passes requests to; empty where each passes them to the next."""
     options: Mapping[str, ServerOptions] = field(default_factory=dict)
@@ -247,6 +254,11 @@ class Study:
     def all_loads(self) -> tuple[LoadSettings, ...]:
         """Return every load, one or several."""
         return tuple(each.load for each in self.loads) or (self.load,)
+
+    @property
+    def sent_loads(self) -> tuple[LoadSettings, ...]:
+        """Return every load that is sent at any time, those of robustness checks last."""
+        return (*self.all_loads, *(each.load for each in self.check_loads))
 
     @property
     def blend(self) -> Blend | None:
@@ -305,6 +317,10 @@ class Study:
             **({"budget.window_s": f"{self.window_s:g}"} if self.window_s is not None else {}),
             **({"budget.warmup_s": f"{self.warmup_s:g}"} if self.warmup_s is not None else {}),
             **({"loads": self._define_loads()} if self.loads else {}),
+            **{
+                each.name: f"{each.load.describe()}; {define_mix(each.load.requests)}"
+                for each in self.check_loads
+            },
             **(
                 {"targets": f"{self.targets.across} of {', '.join(self.targets.hosts)}"}
                 if self.targets

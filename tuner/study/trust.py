@@ -40,10 +40,10 @@ def name_programs(settings: Study) -> tuple[str, ...]:
         if load.script is not None:
             found.append(f"load.script runs {load.script}")
     if settings.target.is_managed:  # in a sandbox, what they change ends with it
-        changing = (each for each in settings.load.requests if each.method not in {"GET", "OPTIONS"})
-        found += [
-            f"load.requests sends {each.method} {each.path} to an installed service" for each in changing
-        ]
+        sent = [each for load in settings.sent_loads for each in load.requests]
+        changing = (each for each in sent if each.method not in {"GET", "OPTIONS"})
+        said = (f"load.requests sends {each.method} {each.path} to an installed service" for each in changing)
+        found += dict.fromkeys(said)
     return tuple(found)
 
 

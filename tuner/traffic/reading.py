@@ -11,7 +11,7 @@ import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from io import BufferedReader
+from io import BufferedReader, BytesIO, RawIOBase
 from pathlib import Path
 from typing import BinaryIO, Protocol, cast
 
@@ -100,17 +100,20 @@ def find_format(text: str) -> LineFormat:
     )
 
 
-def read_log(source: str, take: Take, *, log_format: LineFormat | None = None) -> Source:
+def read_log(
+    source: str, take: Take, *, log_format: LineFormat | None = None, content: bytes | None = None
+) -> Source:
     """Read a log, or the standard input, and return what was read of it.
 
     Args:
         source: the file, packed with gzip or not; `-` for the standard input.
         take: gets what was read of some lines at a time.
         log_format: of its lines; None to find out.
+        content: of the log, packed or not, where it is no file here; `source` is its name then.
 
     Raises UsageError where the file cannot be read, its format is not known, or most lines are in another.
     """
-    with _opened(source) as (file, beginning):
+    with _opened(source, content) as (file, beginning):
         if log_format is None and HAR.match(beginning):
             return _read_har(file, source, take)
         found = Source(name=source)
@@ -198,12 +201,17 @@ def _read_blocks(file: BinaryIO) -> Iterator[str]:
 
 
 @contextmanager
-def _opened(source: str) -> Iterator[tuple[BinaryIO, bytes]]:
+def _opened(source: str, content: bytes | None) -> Iterator[tuple[BinaryIO, bytes]]:
     """Open a log for reading, unpacked, and look at its first bytes. Raises UsageError."""
     try:
         with ExitStack() as stack:
-            opened = sys.stdin.buffer if source == STDIN else stack.enter_context(Path(source).open("rb"))
-            file: BufferedReader | gzip.GzipFile = cast("BufferedReader", opened)
+            file: BufferedReader | gzip.GzipFile
+            if content is not None:
+                file = BufferedReader(cast("RawIOBase", BytesIO(content)))
+            elif source == STDIN:
+                file = cast("BufferedReader", sys.stdin.buffer)
+            else:
+                file = stack.enter_context(Path(source).open("rb"))
             if file.peek(len(GZIP)).startswith(GZIP):
                 file = stack.enter_context(gzip.GzipFile(fileobj=file))
             yield cast("BinaryIO", file), file.peek(LOOKED_AT)

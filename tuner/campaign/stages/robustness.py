@@ -125,7 +125,9 @@ def _find(checks: Sequence[PlannedCheck], config: Config) -> PlannedCheck | None
 def _plan(experiment: Experiment, config: Config, before: Sequence[PlannedCheck]) -> PlannedCheck:
     setup, plan, hosts = experiment.setup, experiment.plan, experiment.hosts
     count = 1 if hosts is None else len(hosts.names)
-    check_loads, left_out = choose_check_loads(setup.load, is_private=not setup.settings.target.is_managed)
+    check_loads, left_out = choose_check_loads(
+        setup.load, setup.settings.check_loads, is_private=not setup.settings.target.is_managed
+    )
     own_s = experiment.schedule.window_s()
     is_slow = setup.load.response_s > 0
     window_s = own_s if is_slow else max(LEAST_WINDOW_S, min(own_s, MOST_WINDOW_S))
