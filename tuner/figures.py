@@ -15,6 +15,7 @@ from tuner.report.contest import Contest
 from tuner.report.contest.page import draw_contest
 from tuner.report.curve import Curve
 from tuner.report.curve.page import draw_curve
+from tuner.report.fidelity import draw_mix
 from tuner.report.figures.effects import draw_costs, draw_effects, draw_others
 from tuner.report.figures.objects import to_plotly
 from tuner.report.figures.settings import draw_parallel, draw_slice
@@ -29,7 +30,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "plot_confirmation", "plot_contest", "plot_costs", "plot_curve", "plot_effects", "plot_history",
-    "plot_other_settings", "plot_parallel_coordinate", "plot_pareto_front", "plot_slice", "plot_sweep",
+    "plot_mix", "plot_other_settings", "plot_parallel_coordinate", "plot_pareto_front", "plot_slice",
+    "plot_sweep",
 ]  # fmt: skip
 
 
@@ -64,6 +66,16 @@ def plot_confirmation(summary: Summary) -> "go.Figure":
 def plot_pareto_front(summary: Summary) -> "go.Figure":
     """Plot goodput against the cost, with the configurations that none beats in both."""
     return _made(summary, draw_front(summary), "no second objective")
+
+
+def plot_mix(summary: Summary, load: str = "") -> "go.Figure":
+    """Plot the share of each kind of request: as asked for, and as sent.
+
+    Raises:
+        UsageError: the study has no such load, or its load generator does not count requests by kind.
+    """
+    found = summary.fidelity.get(load)
+    return _made(summary, draw_mix(found) if found else None, f"no mix {load!r} whose requests were counted")
 
 
 def plot_slice(summary: Summary, parameter: str) -> "go.Figure":

@@ -18,19 +18,21 @@ REQUESTS = (
 )
 
 
-def write_log(path: Path) -> None:
+def write_log(path: Path, *more: tuple[str, int, int]) -> None:
     lines = (
         LINE.format(number % 200, number % 60, target.format(number), status, size)
-        for number, (target, status, size) in enumerate(REQUESTS * 5)
+        for number, (target, status, size) in enumerate([*more, *REQUESTS * 5])
     )
     path.write_text("".join(lines))
 
 
 def test_a_log_becomes_a_study_that_sends_what_the_log_says(tmp_path: Path):
     write_log(tmp_path / "access.log")
+    write_log(tmp_path / "yesterday.log", *[("/gone", 200, 70)] * 100)
+    logs = ("--from", "access.log", "--check-log", "yesterday.log")
     with idle_processors_here() as through:
         tuner = CommandLine(tmp_path, through=through)
-        made = tuner.call("init", "nginx", "--from", "access.log", "--stand-in", "-o", "own.yaml")
+        made = tuner.call("init", "nginx", *logs, "--stand-in", "-o", "own.yaml")
         checked = tuner.run("check", "own.yaml", "--json")
 
     assert made.returncode == 0, made.stderr
@@ -41,6 +43,9 @@ def test_a_log_becomes_a_study_that_sends_what_the_log_says(tmp_path: Path):
     assert found["default"]["failures"] == 0
     assert found["mix"][""]["kinds"] == 6
     assert found["mix"][""]["largest_difference"] < 0.02
+    assert found["mix"][""]["match"] > 0.95
+    check_load = found["mix"]["requests of yesterday.log"]
+    assert (check_load["kinds"], check_load["as_expected"]) == (7, 1.0)
     wanted = (30 * 5120 + 30 * 20_000 + 20 * 9000 + 15 * 150_000) / 100
     assert wanted < found["mix"][""]["received_bytes"] < wanted + 1000
 

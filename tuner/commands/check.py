@@ -10,7 +10,6 @@ from typing import Any
 from tuner.campaign.pace import choose_window
 from tuner.campaign.prepare import Setup, prepare
 from tuner.campaign.progress import Progress
-from tuner.commands.fidelity import Fidelity, compare_mixes, fidelity_as_json
 from tuner.commands.preview import Preview, preview
 from tuner.commands.rehearsal import rehearse
 from tuner.deploy.deployment import Deployment
@@ -27,6 +26,7 @@ from tuner.measure.validity.load import AGAIN
 from tuner.measure.window import Load, example_workload, run_counted_window, run_window
 from tuner.ports import FAILURE_KINDS, Host
 from tuner.records import Check, Role, State, Trial, Window
+from tuner.report.fidelity import Fidelity, compare
 from tuner.report.wording import capitalize, say_duration
 from tuner.restore.recovery import describe_use
 from tuner.space import facts_from_json
@@ -93,6 +93,8 @@ class Findings:
     """A sentence for each request whose correct response is not known by its length."""
     mixes: Mapping[str, Fidelity] = field(default_factory=dict)
     """Load → how well its mix was sent."""
+    check_loads: Mapping[str, Window] = field(default_factory=dict)
+    """Check load with a mix of its own → what the default gave under it."""
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -114,8 +116,15 @@ class Findings:
             for each in self.setup.settings.all_loads
             if not each.verifies
         )
+        failing = (
+            f"{name}: {each.failures.total:,} of {each.correct + each.failures.total:,} requests of the "
+            f"default failed: {each.failures.describe()}"
+            for name, each in self.check_loads.items()
+            if each.failure_rate > MOST_FAILURES
+        )
         return (
-            *seen, *checks, *named, *unproven, *unverified, *self._bounds_above(), *map(str, self.conflicts),
+            *seen, *checks, *named, *unproven, *unverified, *failing, *self._bounds_above(),
+            *map(str, self.conflicts),
         )  # fmt: skip
 
     def _bounds_above(self) -> Iterator[str]:
@@ -224,7 +233,7 @@ class Findings:
             "warnings": list(self.warnings),
             "not_tried": list(self.unseen),
             "judged": list(self.judged),
-            "mix": fidelity_as_json(self.mixes),
+            "mix": {name: each.as_json() for name, each in self.mixes.items()},
             "windows": None if self.windows is None else asdict(self.windows),
         }
         if self.preview is not None:
@@ -285,6 +294,7 @@ def check_study(
                     run_window(deployment, setup.load, WINDOW_S)
                 with _watching_logs(setup) as logs:
                     window, windows = measure_at_pace(deployment, setup.load, settings, plan)
+                    checked = _measure_check_loads(deployment, setup.load, settings)
         except TrialFailed as failed:
             raise TargetError(_describe_failure(setup, failed)) from failed
         refuse_failures(settings, window, expected=deployment.load.expected)
@@ -300,11 +310,45 @@ def check_study(
         setup=setup, window=window, deploy_s=deployment.duration_s, calibration=calibration,
         sees_host=sees_host, preview=seen, shows_plan=shows_plan, conflicts=conflicts, unseen=unseen,
         logs=tuple(logs), minutes=plan.minutes, windows=windows,
-        mixes=compare_mixes(settings, deployment, window),
+        mixes=_compare_mixes(deployment, window, checked, settings),
+        check_loads={name: window for name, (_, window) in checked.items()},
         judged=tuple(
             said for each in (deployment.load, *deployment.other_loads.values()) for said in each.judged
         ),
     )  # fmt: skip
+
+
+def _measure_check_loads(
+    deployment: Deployment, load: Load, settings: Study
+) -> Mapping[str, tuple[Deployment, Window]]:
+    """Return check load with a mix of its own → what is asked, and a window of the default.
+
+    Raises NotReady where a response is another than the study says.
+    """
+    asked = {each.name: deployment.under_check_load(each.name) for each in settings.check_loads}
+    alone = replace(load, beside=(), requests_total=None)
+    return {
+        each.name: (asked[each.name], measure_default(asked[each.name], replace(alone, shape=each.load)))
+        for each in settings.check_loads
+    }
+
+
+def _compare_mixes(
+    deployment: Deployment,
+    window: Window,
+    checked: Mapping[str, tuple[Deployment, Window]],
+    settings: Study,
+) -> Mapping[str, Fidelity]:
+    """Return load → how well its mix was sent; the name of a single load is empty."""
+    sent = {
+        name: (deployment.under(name).load, part) for name, part in (window.parts or {"": window}).items()
+    } | {name: (asked.load, part) for name, (asked, part) in checked.items()}
+    named = {each.name: each.load for each in (*settings.loads, *settings.check_loads)}
+    found = {
+        name: compare(load.requests, [part], connections=named.get(name, settings.load).connections)
+        for name, (load, part) in sent.items()
+    }
+    return {name: each for name, each in found.items() if each is not None}
 
 
 @contextmanager

@@ -149,7 +149,7 @@ class Window:
     verdicts: tuple[Verdict, ...] = ()
     """The validity checks that it did not pass; empty for one that counts."""
     sent: tuple[int, ...] = field(default=(), compare=False)
-    """Of a mix, how many requests of each kind were sent; not kept."""
+    """Of a mix, how many requests of each kind were sent; empty where the load generator does not say."""
     check_load: Annotated[str, Field(alias="situation")] = ""
     """Name of the check load that it was measured under; empty under the study's own load."""
     parts: Mapping[str, "Window"] = field(default_factory=dict)

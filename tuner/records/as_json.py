@@ -23,7 +23,7 @@ _TRIALS = TypeAdapter(Trial)
 
 def window_to_json(window: Window) -> Json:
     """Return a window as JSON values; empty parts are left out."""
-    left_out = {"metric", "blend", "parts", "sent"}
+    left_out = {"metric", "blend", "parts"}
     data = _WINDOWS.dump_python(window, mode="json", by_alias=True, exclude=left_out)
     data["parts"] = {name: window_to_json(part) for name, part in window.parts.items()}
     data["failures"] = {kind: count for kind, count in data["failures"].items() if count}

@@ -58,6 +58,7 @@ def render_report(
         commands: what applies the winner and takes it back: a title and a command each.
     """
     from tuner.report.curve.page import list_curve_rows
+    from tuner.report.fidelity import list_mixes
 
     age = summary.gain.age if summary.gain is not None else None
     figures, slices = draw_figures(summary, sweeps, curves)
@@ -73,7 +74,7 @@ def render_report(
             {"verdict": curve.verdict, "rows": list_curve_rows(curve), "names": [f"curve-{number}"]}
             for number, curve in enumerate(curves)
         ],
-        followers=list_followers(summary), commands=commands,
+        followers=list_followers(summary), commands=commands, mixes=list_mixes(summary.fidelity),
         contents=list_contents(tables, summary, sweeps, curves), **tables,
     )  # fmt: skip
 
@@ -160,6 +161,7 @@ def list_contents(
         ("confirmation", "Confirmation", tables["pairs"] or tables["mechanisms"]),
         ("front", f"Goodput against {summary.cost}", tables["front"]),
         ("robustness", "Robustness checks", tables["robustness"]),
+        ("mixes", "Requests as asked", summary.fidelity),
         ("responses", "Response times", tables["responses"]),
         ("constraints", "Constraints", tables["constraints"]),
         ("trials", "Trials", summary.speedups),
@@ -253,6 +255,7 @@ def draw_figures(
         the figures; name and title of those that are slices.
     """
     from tuner.report.curve.page import draw_curve
+    from tuner.report.fidelity import draw_mixes
     from tuner.report.figures import effects, settings, trials
     from tuner.report.sweep.page import draw_sweep
 
@@ -266,6 +269,7 @@ def draw_figures(
         "history": trials.draw_history(summary),
         "front": trials.draw_front(summary),
         "parallel": settings.draw_parallel(summary),
+        **draw_mixes(summary.fidelity),
         **{f"sweep-{number}": draw_sweep(sweep) for number, sweep in enumerate(sweeps)},
         **{f"curve-{number}": draw_curve(curve) for number, curve in enumerate(curves)},
         **{f"slice-{number}": each for number, each in enumerate(slices.values())},

@@ -22,6 +22,7 @@ from tuner.records import Fingerprint, Metric, Role, State, Trial, Window, is_ce
 from tuner.records.blend import Across, AcrossHosts, Hosts
 from tuner.records.latency import merge
 from tuner.report.conclusions import conclude
+from tuner.report.fidelity import Fidelity, read_fidelity
 from tuner.report.reasons import explain_gain, explain_no_winner, explain_spoiled
 from tuner.report.wording import capitalize
 from tuner.space import Space
@@ -225,6 +226,8 @@ class Summary:
     """What is known of the winner under every constraint."""
     expected_gain: float | None = None
     """What another configuration promises, as a share; None where no model was asked."""
+    fidelity: Mapping[str, Fidelity] = field(default_factory=dict)
+    """Load → how well its mix of requests was sent; only mixes of which requests were counted."""
 
     def is_winner(self, config: Config) -> bool:
         """Return whether a configuration is the winner."""
@@ -397,6 +400,7 @@ def summarize(
         reason=reason,
         assessments=known.assess(winner_config) if winner_config else (),
         expected_gain=left_to_gain(expected or ()),
+        fidelity=read_fidelity(settings, trials),
     )  # fmt: skip
 
 

@@ -67,6 +67,7 @@ def summary_json(summary: Summary) -> dict[str, Any]:
         "found": None if summary.found is None else _found_json(summary, summary.found),
         "rejected": [{"config": dict(each.config), "reason": each.reason} for each in summary.rejections],
         "robustness": [_robustness_json(summary, each) for each in summary.robustness],
+        "mix": {name: each.as_json() for name, each in summary.fidelity.items()},
         "latency": None if latency is None else _latency_json(latency),
         "noise": _fields(summary.noise, "sigma_window", "sigma_trial", "drift_per_s"),
         "sensitivity": []

@@ -14,8 +14,9 @@ PIECE_BYTES = 2**22
 """A host hands over at most 8 MiB of the output of one command."""
 READ_S = 60.0
 MEBIBYTE = 2**20
-SIZE = 'if [ -f "$1" ] && [ -r "$1" ]; then stat --dereference --format=%s -- "$1"; fi'
-PIECE = 'tail --bytes=+"$2" -- "$1" | head --bytes="$3" | gzip --fast'
+SIZE = 'if [ -f "$1" ] && [ -r "$1" ]; then stat -L -c %s -- "$1"; fi'
+PIECE = 'tail -c +"$2" -- "$1" | head -c "$3" | gzip -1'
+"""Run by sh with a path, the number of the first byte from 1, and how many there are."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +66,7 @@ def _fetch(host: Host, path: PurePosixPath, size: int, most_bytes: int) -> Fetch
 
 
 def _fetch_piece(host: Host, path: PurePosixPath, at: int, count: int) -> bytes:
-    """Return a part of a file, packed; `tail` counts bytes from 1."""
+    """Return a part of a file, packed."""
     done = host.run(("sh", "-c", PIECE, "piece", str(path), str(at + 1), str(count)), timeout_s=READ_S)
     if done.returncode != 0 or done.timed_out:
         said = done.stderr.decode(errors="replace").strip() or f"no end after {READ_S:g} s"

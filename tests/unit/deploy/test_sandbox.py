@@ -143,6 +143,23 @@ def test_every_one_of_several_loads_is_asked_for_once_and_learned():
     assert {argv[-1].removeprefix("http://127.0.0.1:8080") for argv in closing} == {"/b", "/c"}
 
 
+def test_the_mix_of_a_check_load_is_asked_for_only_when_it_is_sent():
+    mix = RequestKind(path="/mix")
+    site_plan = replace(plan(), check_loads={"mix": ExpectedLoad(page=mix, requests=(mix,))})
+
+    with site_plan.deploy({}) as deployment:
+        ran = host_of(site_plan).sandboxes[0].ran
+        before = [argv for argv in ran if argv[-1].endswith("/mix")]
+        asked = deployment.under_check_load("mix")
+        usual = deployment.under_check_load("none")
+
+    assert before == []
+    assert (asked.load.url, asked.load.requests) == (
+        "http://127.0.0.1:8080/mix", (RequestKind(path="/mix", body_bytes=615),),
+    )  # fmt: skip
+    assert usual.load == deployment.load
+
+
 def test_a_page_of_another_load_that_is_of_another_length_is_not_ready():
     wanted = {"other": ExpectedLoad(page=RequestKind(path="/b", body_bytes=7), manner=Manner(keepalive=True))}
 

@@ -9,13 +9,15 @@ from tuner.adapters.loads.ab import Ab
 from tuner.adapters.loads.command import Command
 from tuner.adapters.loads.h2load import H2load
 from tuner.adapters.loads.wrk import Wrk
+from tuner.deploy.asked import ExpectedLoad
 from tuner.measure import check_loads, counters
 from tuner.measure import window as load_module
 from tuner.measure.check_loads import SLOW_CLIENTS, choose_check_loads, measure_check_loads
 from tuner.measure.validity import RetryBudget
 from tuner.measure.window import Load
-from tuner.ports import Completed
+from tuner.ports import Completed, RequestKind
 from tuner.study import LoadSettings
+from tuner.study.settings import NamedLoad
 
 FEWER, MORE, CLOSE, KEPT = "25 connections", "400 connections", "Connection: close", "keep-alive"
 PYTHON = "a-python"
@@ -185,3 +187,49 @@ def test_a_server_that_goes_on_at_less_is_waited_for_no_longer(bench):
 
 def test_a_server_that_slow_clients_do_not_hold_up_is_looked_at_once(bench):
     assert beside_slow_clients(bench, 900.0) == [(SLOW, 900)]
+
+PAGE = RequestKind(path="/b")
+MIX = NamedLoad(
+    name="requests of yesterday", weight=0.0,
+    load=LoadSettings(requests=(PAGE,), connections=7, keepalive=False),
+)  # fmt: skip
+ALL_AND_MIX = choose_check_loads(load_of(Wrk()), (MIX,), is_private=True)[0]
+
+
+def test_a_mix_of_the_study_is_one_more_check_load_where_the_generator_can_send_it():
+    assert [each.name for each in ALL_AND_MIX] == [FEWER, MORE, CLOSE, SLOW, MIX.name]
+    assert (ALL_AND_MIX[-1].connections, ALL_AND_MIX[-1].keepalive) == (7, False)
+    left_out = choose_check_loads(load_of(Ab()), (MIX,), is_private=True)[1]
+    assert left_out == {MIX.name: "ab cannot send this load"}
+
+
+def measure_mix(bench, page):
+    """Return the windows under the mix, and what the generator was asked for."""
+    bench.site = replace(bench.site, check_loads={MIX.name: ExpectedLoad(page=page, requests=(page,))})
+    asked = []
+    of_bench = bench.load.generator.parse
+
+    class Watching(type(bench.load.generator)):
+        def parse(self, completed, outputs, workload):
+            asked.append(workload)
+            return of_bench(completed, outputs, workload)
+
+    bench.load = replace(bench.load, generator=Watching())
+    return measure(bench, ALL_AND_MIX[-1:]), asked
+
+
+def test_a_mix_of_the_study_is_sent_with_the_correct_responses_of_this_trial(bench):
+    (window,), (usual, mix) = measure_mix(bench, PAGE)
+
+    assert (window.check_load, window.correct) == (MIX.name, 1000)
+    assert not usual.requests
+    assert mix.requests == (replace(PAGE, body_bytes=615),)
+    assert (mix.connections, mix.keepalive) == (7, False)
+
+
+def test_a_server_that_answers_a_mix_otherwise_has_a_window_of_nothing(bench):
+    (window,), (usual,) = measure_mix(bench, replace(PAGE, status=404))
+
+    assert (window.check_load, window.correct, window.failure_rate) == (MIX.name, 0, 1.0)
+    assert window.is_valid
+    assert not usual.requests

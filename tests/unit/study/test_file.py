@@ -473,3 +473,41 @@ def test_who_accepts_compressed_pages_knows_no_length_of_a_page(study):
         facts = load.facts(page_bytes=615, is_loopback=True, is_installed=False)
         assert facts["accepts_gzip"] is True
         assert "page_bytes" not in facts
+
+
+CHECK = "check_loads:\n  - {name: yesterday.log, requests: [{path: /a, weight: 3}, {path: /b, status: 404}]}\n"
+
+
+def test_a_check_load_is_sent_as_the_load_of_the_study_but_for_what_it_says(study):
+    load = "load: {generator: h2load, protocol: h2, streams: 4, connections: 30, path: /x}\n"
+    (found,) = study(load + CHECK).check_loads
+    (other,) = study(f"{load}{CHECK.replace('log,', 'log, connections: 7, keepalive: off,')}").check_loads
+
+    assert found.name == "requests of yesterday.log"
+    assert [(each.path, each.weight, each.status) for each in found.load.requests] == [
+        ("/a", 3, 200), ("/b", 1, 404),
+    ]  # fmt: skip
+    assert (found.load.path, found.load.generator, found.load.streams) == ("/a", "h2load", 4)
+    assert (found.load.connections, found.load.keepalive) == (30, True)
+    assert (other.load.connections, other.load.keepalive) == (7, False)
+
+
+def test_a_check_load_is_part_of_what_makes_two_trials_comparable(study):
+    space = space_of("sendfile")
+    first = study(CHECK).definition(space)
+
+    assert study().definition(space).keys() < first.keys()
+    assert study(CHECK.replace("weight: 3", "weight: 4")).definition(space) != first
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        (CHECK + CHECK.splitlines()[1] + "\n", "two check loads have the same name"),
+        (CHECK.replace("weight: 3", "weight: 0.0001"), "its weight 0.0001 is less than 0.1% of the sum"),
+        (CHECK.replace("path: /a", "url: 'http://a.test/'"), "`url:` needs a whole URL in `load.path:`"),
+    ],
+)
+def test_a_check_load_that_cannot_be_sent_is_refused(study, more, said):
+    with pytest.raises(UsageError, match=re.escape(said)):
+        study(more)

@@ -183,6 +183,9 @@ def test_it_accepts_a_study_that_uses_every_key(tmp_path: Path):
         f"{SMALL}loads: [{{name: a}}]\n",
         f"{SMALL}loads: [{{name: a}}, {{name: b c}}]\n",
         f"{SMALL}across_loads: worst\n",
+        f"{SMALL}check_loads: []\n",
+        f"{SMALL}check_loads: [{{name: a}}]\n",
+        f"{SMALL}check_loads: [{{name: a b, requests: [{{path: /}}]}}]\n",
         f"{SMALL}backend: {{port: 80}}\n",
         f"{SMALL}backend: {{command: []}}\n",
         f"{SMALL}target: {{mode: private}}\n",
@@ -215,6 +218,7 @@ def bounded() -> list[Any]:
         "TargetSettings": "target: {{mode: managed, {}}}", "LoadEntry": "load: {{protocol: h2, {}}}",
         "RequestEntry": "load: {{requests: [{{path: /, {}}}]}}",
         "NamedLoadEntry": "loads: [{{name: a, protocol: h2}}, {{name: b, protocol: h2, {}}}]",
+        "CheckLoadEntry": "check_loads: [{{name: a, requests: [{{path: /}}], {}}}]",
         "BackendEntry": "backend: {{command: [a], {}}}", "BudgetEntry": "budget: {{{}}}",
     }  # fmt: skip
     places = [("{}", PUBLISHED), *((way, PUBLISHED["$defs"][name]) for name, way in ways.items())]

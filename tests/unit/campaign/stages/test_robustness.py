@@ -17,6 +17,7 @@ from tests.unit.simulation import (
 from tuner.campaign.campaign import calibrate
 from tuner.campaign.stages.robustness import CANDIDATE_ARM, check_robustness, read_robustness
 from tuner.records import Failure, Role, State
+from tuner.statistics.confirmation.robustness import describe
 from tuner.statistics.ranking import DEFAULT_ARM
 from tuner.study.facts import ROBUSTNESS
 
@@ -217,3 +218,22 @@ def test_both_sides_of_a_pair_stand_next_to_each_other(settings):
     assert {frozenset((a.arm, b.arm)) for a, b in zip(trials[::2], trials[1::2], strict=True)} == {
         frozenset((DEFAULT_ARM, CANDIDATE_ARM))
     }
+
+
+MIX = "check_loads: [{name: yesterday, connections: 30, requests: [{path: /a}, {path: /b}]}]\n"
+
+
+def test_a_candidate_that_cannot_serve_another_mix_of_the_study_is_rejected(tmp_path):
+    settings = write_study(tmp_path, more=MIX)
+
+    def fails_with_the_mix(config, check_load):
+        return 0.3 if is_candidate(config) and check_load.connections == 30 else 0.0
+
+    host = SimulatedHost(failure_rate_in=fails_with_the_mix)
+
+    found = check_robustness(campaign_on(settings, host), CANDIDATE)
+
+    assert list(named(found)) == [*ALL, "requests of yesterday"]
+    assert found.verdict == "fails"
+    assert named(found)["requests of yesterday"].finding == "fails"
+    assert "with requests of yesterday it serves" in describe(found)
