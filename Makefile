@@ -163,6 +163,10 @@ bench-exports: setup ## Apply ten random winners of each server with every tool 
 bench-real-configs: setup ## Find, change and undo settings in a FOLDER of configurations that others wrote
 	@$(BIN)/python -m benchmarks.real_configs "$(FOLDER)"
 
+.PHONY: bench-real-logs
+bench-real-logs: setup ## Make a load of each access log in a FOLDER, and compare it with what is sent
+	@$(BIN)/python -m benchmarks.real_logs "$(FOLDER)"
+
 .PHONY: bench-slow-clients
 bench-slow-clients: setup ## Compare a quick study's winner with its baseline while slow clients are connected (SERVER, or STUDY=FILE)
 	@$(BIN)/python -m benchmarks.slow_clients $(if $(STUDY),--study "$(STUDY)",--server "$(SERVER)")

@@ -45,7 +45,8 @@ def test_a_log_becomes_a_study_that_sends_what_the_log_says(tmp_path: Path):
     assert found["mix"][""]["largest_difference"] < 0.02
     assert found["mix"][""]["match"] > 0.95
     check_load = found["mix"]["requests of yesterday.log"]
-    assert (check_load["kinds"], check_load["as_expected"]) == (7, 1.0)
+    assert check_load["kinds"] == 7
+    assert check_load["as_expected"] > 0.99
     wanted = (30 * 5120 + 30 * 20_000 + 20 * 9000 + 15 * 150_000) / 100
     assert wanted < found["mix"][""]["received_bytes"] < wanted + 1000
 

@@ -91,10 +91,12 @@ def _read_row(line: str, paths: Sequence[Sequence[Sequence[str]]]) -> tuple[str,
 
 
 def _read_object(line: str) -> Mapping[str, object] | None:
-    if not line.lstrip().startswith("{"):
+    # Before it may be a time, a host or a name, as journals, containers and consoles show lines.
+    _, brace, rest = line.partition("{")
+    if not brace:
         return None
     try:
-        value = json.loads(line)
+        value = json.loads(brace + rest)
     except (ValueError, RecursionError):
         return None
     return value if isinstance(value, dict) else None

@@ -82,3 +82,15 @@ def test_the_idle_time_of_a_connection_is_the_median_of_its_gaps():
 
 def test_requests_of_a_browser_to_other_hosts_are_left_out():
     assert read("site.har").sources[0].elsewhere == 1
+
+
+@pytest.mark.parametrize(
+    "prefix", ["Mar 12 10:00:00 web caddy[77]: ", "web-1  | ", "2026/03/12 10:00:00\t\x1b[34mINFO\x1b[0m\tlog\t"]
+)
+def test_lines_of_json_may_come_from_a_journal_a_container_or_a_console(tmp_path: Path, prefix: str):
+    lines = (LOGS / "nested.json").read_text().splitlines()
+    (tmp_path / "a.log").write_text("".join(f"{prefix}{line}\n" for line in lines))
+
+    load = read_logs([str(tmp_path / "a.log")], log_format=None, takes_unsafe=False, stands_in=False)
+
+    assert (load.kinds, load.arrivals) == (read("nested.json").kinds, read("nested.json").arrivals)
