@@ -1,5 +1,6 @@
 """Study files that `tuner init` writes for what cannot serve alone: `tuner check` accepts them."""
 
+import json
 import os
 import subprocess
 from pathlib import Path
@@ -145,15 +146,19 @@ done
 def test_the_log_of_an_installed_nginx_gives_its_load_in_the_format_of_its_own_files(tmp_path: Path):
     (tmp_path / "logged.conf").write_text(LOGGED_SITE)
     init = f"{TUNER} init nginx --managed --url http://127.0.0.1:8000/"
-    log = "--from /var/log/nginx/timed.log"
+    log = "/var/log/nginx/timed.log"
+    made = f"{init} --from {log} --check-log {log} -o own.yaml\n{init} --from host:{log} -o host.yaml"
     done = run_apart(
-        tmp_path, f"{SERVE_LOGGED}\n{init} {log} -o own.yaml\n{init} -o plain.yaml\n{TUNER} check own.yaml"
+        tmp_path, f"{SERVE_LOGGED}\n{made}\n{init} -o plain.yaml\n{TUNER} check own.yaml --json"
     )
 
     assert done.returncode == 0, done.stderr
     assert "It logs to /var/log/nginx/timed.log." in done.stderr
-    assert "ready      tuner run own.yaml" in done.stdout
+    checked = json.loads(done.stdout[done.stdout.index("{") :])
+    assert checked["mix"].keys() == {"", "requests of timed.log"}
+    assert checked["mix"]["requests of timed.log"]["as_expected"] > 0.99
     study = (tmp_path / "own.yaml").read_text()
-    assert '{path: "/none.html", weight: 3, status: 404}' in study
+    assert study.count('{path: "/none.html", weight: 3, status: 404}') == 2
+    assert (tmp_path / "host.yaml").read_text().count('{path: "/none.html", weight: 3, status: 404}') == 1
     assert "3 requests per connection" in study
     assert "S3CRET" not in study

@@ -72,8 +72,8 @@ def init(  # noqa: PLR0913, PLR0917 - the command's options
             "--from",
             metavar="LOG",
             help="Access log to make the load from, several times for several: a file, also .gz or .har, a "
-            "quoted pattern, or - for the standard input. host is the log that the files of the installed "
-            "server name, and host:PATH is another log on its host.",
+            "quoted pattern, or - for the standard input. With host, it is the log that the files of the "
+            "installed server name; with host:PATH, another log on its host.",
         ),
     ] = None,
     check_logs: Annotated[
