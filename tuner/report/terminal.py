@@ -77,6 +77,7 @@ def final_screen(
     parts += _limits(summary)
     if has_warnings or not is_short:
         parts += _robustness(summary, only_winner=is_short)
+    parts += [] if is_short else _mixes(summary)
     parts += _everywhere(summary)
     if summary.front and not is_short:
         parts += [Text(""), _front(summary)]
@@ -272,6 +273,16 @@ def _difference(summary: "Summary", *, is_short: bool) -> list[RenderableType]:
     if is_short and len(parts) > SETTINGS_SHOWN:
         parts[SETTINGS_SHOWN - 1 :] = [Text(f"… and {len(parts) - SETTINGS_SHOWN + 1} more", style="dim")]
     return parts
+
+
+def _mixes(summary: "Summary") -> list[RenderableType]:
+    """Return how well each mix of requests was sent as asked."""
+    table = Table.grid(padding=(0, 2))
+    table.add_column(no_wrap=True)
+    table.add_column()
+    for name, each in summary.fidelity.items():
+        table.add_row("mix", Text(make_printable(f"{name}: {each}" if name else str(each))))
+    return [Text(""), table] if table.row_count else []
 
 
 def _robustness(summary: "Summary", *, only_winner: bool = False) -> list[RenderableType]:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.unit.report.test_terminal import show
 from tests.unit.simulated_study import make_summary
 from tuner.errors import UsageError
 from tuner.figures import plot_mix
@@ -101,6 +102,7 @@ def test_the_number_is_the_same_on_the_page_in_the_figure_and_for_scripts():
     assert f"{100 * found.match:.2f} % of 9 requests" in page
     assert f"Requests as asked: {100 * found.match:.2f} %" in figure
     assert summary_json(summary)["mix"][""]["match"] == found.match
+    assert f"{100 * found.match:.2f} % of 9 requests" in " ".join(show(summary).split())
     assert "&lt;b&gt;" in page
     assert "<b>" not in page.replace("&lt;b&gt;", "")
     assert "<b>" not in figure
