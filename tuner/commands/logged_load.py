@@ -152,9 +152,9 @@ class LoggedLoad:
 
     def describe(self) -> str:
         """Return what was found in the logs, and what of it is kept."""
-        lines = [*self._describe_requests(), *self._describe_arrivals()]
+        lines = [*self.describe_requests(), *self._describe_arrivals()]
         for each in self.check_loads:
-            lines += [f"check load {each.name}:", *each._describe_requests()]
+            lines += [f"check load {each.name}:", *each.describe_requests()]
         if self.stand_ins:
             size = sum(each.size for each in self.stand_ins) / MEBIBYTE
             cut = sum(each.is_cut for each in self.stand_ins)
@@ -166,7 +166,8 @@ class LoggedLoad:
         )
         return "\n".join(lines)
 
-    def _describe_requests(self) -> list[str]:
+    def describe_requests(self) -> list[str]:
+        """Return what was asked for, and which of it is no part of the load, as lines."""
         tails = sum(each.is_tail for each in self.kinds)
         lines = [each.describe() for each in self.sources]
         rest = "; one more stands for the rest" if tails else ""
