@@ -148,9 +148,7 @@ def test_the_log_of_an_installed_nginx_gives_its_load_in_the_format_of_its_own_f
     init = f"{TUNER} init nginx --managed --url http://127.0.0.1:8000/"
     log = "/var/log/nginx/timed.log"
     made = f"{init} --from {log} --check-log {log} -o own.yaml\n{init} --from host:{log} -o host.yaml"
-    done = run_apart(
-        tmp_path, f"{SERVE_LOGGED}\n{made}\n{init} -o plain.yaml\n{TUNER} check own.yaml --json"
-    )
+    done = run_apart(tmp_path, f"{SERVE_LOGGED}\n{made}\n{init} -o plain.yaml\n{TUNER} check own.yaml --json")
 
     assert done.returncode == 0, done.stderr
     assert "It logs to /var/log/nginx/timed.log." in done.stderr

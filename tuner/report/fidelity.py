@@ -112,9 +112,7 @@ def _name(kind: RequestKind) -> str:
     return kind.path if kind.method == "GET" else f"{kind.method} {kind.path}"
 
 
-def compare(
-    kinds: Sequence[RequestKind], windows: Iterable[Window], *, connections: int
-) -> Fidelity | None:
+def compare(kinds: Sequence[RequestKind], windows: Iterable[Window], *, connections: int) -> Fidelity | None:
     """Return how well a mix was sent in some windows; None where nobody counted its requests.
 
     Args:

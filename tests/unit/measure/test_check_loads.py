@@ -188,6 +188,7 @@ def test_a_server_that_goes_on_at_less_is_waited_for_no_longer(bench):
 def test_a_server_that_slow_clients_do_not_hold_up_is_looked_at_once(bench):
     assert beside_slow_clients(bench, 900.0) == [(SLOW, 900)]
 
+
 PAGE = RequestKind(path="/b")
 MIX = NamedLoad(
     name="requests of yesterday", weight=0.0,

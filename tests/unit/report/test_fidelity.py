@@ -55,8 +55,8 @@ def test_windows_are_taken_together_and_those_without_counts_are_left_out():
     assert (found.rate_rps, found.opened) == (190 / 4, 20.0)
     assert str(found) == (
         "100 % of 200 requests of 2 kinds as asked, every share within 0.00 points (/<b>); 95 % had the "
-        "expected status and body; asked 200 bytes, received 316 per response with its header; 47.5 responses/s "
-        "over 5 connections, 10 requests on each"
+        "expected status and body; asked 200 bytes, received 316 per response with its header; 47.5 "
+        "responses/s over 5 connections, 10 requests on each"
     )
 
 

@@ -475,7 +475,10 @@ def test_who_accepts_compressed_pages_knows_no_length_of_a_page(study):
         assert "page_bytes" not in facts
 
 
-CHECK = "check_loads:\n  - {name: yesterday.log, requests: [{path: /a, weight: 3}, {path: /b, status: 404}]}\n"
+CHECK = """\
+check_loads:
+  - {name: yesterday.log, requests: [{path: /a, weight: 3}, {path: /b, status: 404}]}
+"""
 
 
 def test_a_check_load_is_sent_as_the_load_of_the_study_but_for_what_it_says(study):

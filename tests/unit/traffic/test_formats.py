@@ -85,7 +85,8 @@ def test_requests_of_a_browser_to_other_hosts_are_left_out():
 
 
 @pytest.mark.parametrize(
-    "prefix", ["Mar 12 10:00:00 web caddy[77]: ", "web-1  | ", "2026/03/12 10:00:00\t\x1b[34mINFO\x1b[0m\tlog\t"]
+    "prefix",
+    ["Mar 12 10:00:00 web caddy[77]: ", "web-1  | ", "2026/03/12 10:00:00\t\x1b[34mINFO\x1b[0m\tlog\t"],
 )
 def test_lines_of_json_may_come_from_a_journal_a_container_or_a_console(tmp_path: Path, prefix: str):
     lines = (LOGS / "nested.json").read_text().splitlines()
