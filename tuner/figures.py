@@ -15,8 +15,8 @@ from tuner.report.contest import Contest
 from tuner.report.contest.page import draw_contest
 from tuner.report.curve import Curve
 from tuner.report.curve.page import draw_curve
-from tuner.report.fidelity import draw_mix
 from tuner.report.figures.effects import draw_costs, draw_effects, draw_others
+from tuner.report.figures.mixes import draw_mix
 from tuner.report.figures.objects import to_plotly
 from tuner.report.figures.settings import draw_parallel, draw_slice
 from tuner.report.figures.theme import Figure

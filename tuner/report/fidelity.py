@@ -9,13 +9,8 @@ from dataclasses import dataclass
 
 from tuner.ports import RequestKind
 from tuner.records import Trial, Window
-from tuner.report.figures.theme import Figure, axis, colour, label, make_figure, marker, tip
 from tuner.report.wording import say_percent, say_rate
 from tuner.study import LoadSettings, Study
-
-ROW_PX, FRAME_PX = 24, 80
-MOST_ROWS = 20
-"""Of the figure; the rest is in the table."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,12 +98,13 @@ class Fidelity:
             zip(self.kinds, self.asked_shares, self.sent_shares, strict=True), key=lambda each: -each[1]
         )
         return [
-            (_name(kind), say_percent(asked, 2), say_percent(sent, 2), f"{100 * (sent - asked):+.2f}")
+            (name_kind(kind), say_percent(asked, 2), say_percent(sent, 2), f"{100 * (sent - asked):+.2f}")
             for kind, asked, sent in shown
         ]
 
 
-def _name(kind: RequestKind) -> str:
+def name_kind(kind: RequestKind) -> str:
+    """Return what tables and figures call a kind of request."""
     return kind.path if kind.method == "GET" else f"{kind.method} {kind.path}"
 
 
@@ -166,41 +162,3 @@ def list_mixes(found: Mapping[str, Fidelity]) -> list[Mapping[str, object]]:
         }
         for place, (name, each) in enumerate(found.items())
     ]  # fmt: skip
-
-
-def draw_mixes(found: Mapping[str, Fidelity]) -> dict[str, Figure]:
-    """Draw each mix, by the name of its figure."""
-    return {f"mix-{place}": draw_mix(each) for place, each in enumerate(found.values())}
-
-
-def draw_mix(found: Fidelity) -> Figure:
-    """Draw the share of each kind of request: a bar for what was asked for, a diamond for what was sent."""
-    shown = sorted(
-        zip(found.kinds, found.asked_shares, found.sent_shares, strict=True), key=lambda each: -each[1]
-    )[:MOST_ROWS]
-    places = list(range(len(shown)))
-    tips = [
-        tip(f"{_name(kind)}: asked {say_percent(asked, 2)}, sent {say_percent(sent, 2)}")
-        for kind, asked, sent in shown
-    ]
-    both = {"y": places, "hoverinfo": "text", "hovertext": tips}
-    traces = [
-        {
-            "type": "bar", "orientation": "h", "name": "asked for",
-            "x": [round(100 * asked, 4) for _, asked, _ in shown], "marker": {"color": colour("pale")},
-            **both,
-        },
-        {
-            "type": "scatter", "mode": "markers", "name": "sent",
-            "x": [round(100 * sent, 4) for _, _, sent in shown], "marker": marker("ink", "diamond"), **both,
-        },
-    ]  # fmt: skip
-    return make_figure(
-        f"Requests as asked: {say_percent(found.match, 2)}", traces, height=FRAME_PX + ROW_PX * len(shown),
-        x=axis("share of the requests, %", rangemode="tozero"),
-        y=axis(
-            autorange="reversed", showgrid=False, tickvals=places,
-            ticktext=[label(_name(kind)) for kind, _, _ in shown],
-        ),
-        bargap=0.35,
-    )  # fmt: skip

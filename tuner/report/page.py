@@ -255,8 +255,7 @@ def draw_figures(
         the figures; name and title of those that are slices.
     """
     from tuner.report.curve.page import draw_curve
-    from tuner.report.fidelity import draw_mixes
-    from tuner.report.figures import effects, settings, trials
+    from tuner.report.figures import effects, mixes, settings, trials
     from tuner.report.sweep.page import draw_sweep
 
     found = summary.explanation
@@ -269,7 +268,7 @@ def draw_figures(
         "history": trials.draw_history(summary),
         "front": trials.draw_front(summary),
         "parallel": settings.draw_parallel(summary),
-        **draw_mixes(summary.fidelity),
+        **mixes.draw_mixes(summary.fidelity),
         **{f"sweep-{number}": draw_sweep(sweep) for number, sweep in enumerate(sweeps)},
         **{f"curve-{number}": draw_curve(curve) for number, curve in enumerate(curves)},
         **{f"slice-{number}": each for number, each in enumerate(slices.values())},

@@ -13,7 +13,8 @@ from tuner.figures import plot_mix
 from tuner.ports import Failures, RequestKind
 from tuner.records import Role, State, Trial, Window
 from tuner.records.as_json import window_from_json, window_to_json
-from tuner.report.fidelity import Fidelity, compare, draw_mix, read_fidelity
+from tuner.report.fidelity import Fidelity, compare, read_fidelity
+from tuner.report.figures.mixes import draw_mix
 from tuner.report.page import render_report
 from tuner.report.summary_json import summary_json
 from tuner.study import load_study
