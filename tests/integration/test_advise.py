@@ -18,6 +18,7 @@ from tests.integration.limits import (
     busy,
     clients,
     few_worker_connections,
+    hide_warnings,
     limit,
     serve_by_haproxy,
     set_pool,
@@ -84,6 +85,7 @@ def test_a_worker_without_free_connections_is_named_first_and_a_healthy_server_i
 
 def test_status_pages_of_php_fpm_and_haproxy_are_read_and_one_that_hangs_is_said(own_bed: Testbed):
     php, proxy = own_bed.add_host("php"), own_bed.add_host("proxy")
+    hide_warnings(php)
     set_pool(php, pm__status_path="/status", pm__max_children="1", pm="static")
     php.install("php-fpm")
     php.put_page("index.php", SLOW)
@@ -106,6 +108,8 @@ def test_status_pages_of_php_fpm_and_haproxy_are_read_and_one_that_hangs_is_said
     assert read_gauges(status, free.text)["active_children"] == 1
     assert [each for each in told["unread"] if "its status page /status at /run/php/" in each]
     assert [each for each in told["unread"] if "no answer within 1 s" in each]
+    assert [each for each in told["unread"] if "`log_level = error` hides lines that show limits" in each]
+    assert ("php-fpm.max_children", "now") in [(each["rule"], each["level"]) for each in told["findings"]]
 
 
 @pytest.mark.more

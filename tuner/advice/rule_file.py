@@ -136,6 +136,9 @@ class RuleFile(_Entry):
         default_factory=list, description="Configuration files of a server whose adapter finds none."
     )
     error_log: Words | None = Field(None, description="Error log of a server whose adapter finds none.")
+    quiet_log: Pattern | None = Field(
+        None, description="Finds a log level in the configuration that hides lines which the rules read."
+    )
     values: dict[Name, Pattern] = Field(
         default_factory=dict,
         description="Fact: regular expression with a group, over the configuration; else `none`.",

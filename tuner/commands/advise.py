@@ -6,6 +6,7 @@ from datetime import datetime
 from pathlib import Path, PurePosixPath
 
 from tuner import plugins
+from tuner.advice.error_log import READ_S, read_error_log
 from tuner.advice.findings import Advice, Finding, SeenServer, judge, rank
 from tuner.advice.host_look import count_ports, find_host_facts, look_at_host
 from tuner.advice.log_lines import TAIL_BYTES, LogLine, read_clock, read_lines
@@ -32,12 +33,10 @@ from tuner.space.problems import problem, suggest
 
 LOOK_S = 1.0
 """Counters are compared over at least this time."""
-READ_S = 5.0
 _NOW = Command(argv=("date", "+%s%z"))
 _KERNEL_LOG = Command(
-    argv=("sh", "-c", f"dmesg --time-format=iso | tail --bytes={TAIL_BYTES}"), timeout_s=READ_S, may_fail=True
+    argv=("sh", "-c", f"dmesg --time-format=iso | tail -c {TAIL_BYTES}"), timeout_s=READ_S, may_fail=True
 )
-_JOURNAL = ("journalctl", "--quiet", "--no-pager", "--lines=2000", "--output=short-iso", "--unit")
 
 
 def advise(host: Host, names: Collection[str] = (), *, corpus: Path | None = None) -> Advice:
@@ -83,7 +82,8 @@ def advise(host: Host, names: Collection[str] = (), *, corpus: Path | None = Non
     )  # fmt: skip
     for server, begun, ended in zip(servers, first, last, strict=True):
         read = find_server_facts(host, server, begun, ended)
-        unread += [f"{server.name}: {each}" for each in read.unread]
+        log = read_error_log(host, server, now)
+        unread += [f"{server.name}: {each}" for each in (*read.unread, *log.unread)]
         current = server.installation.facts.current
         own = {
             "server": server.name,
@@ -93,7 +93,7 @@ def advise(host: Host, names: Collection[str] = (), *, corpus: Path | None = Non
         findings += judge(
             SeenServer(
                 server=server.name, rules=server.rules, scope={**scope, **own}, current={**kernel, **current},
-                kernel=kernel, files=server.installation.files, log=_read_log(host, server, now, unread),
+                kernel=kernel, files=server.installation.files, log=log.lines,
                 kernel_log=kernel_log, now_s=now.timestamp(),
                 started_s=now.timestamp() - float(read.values.get("settled_s", 0)),
                 can_be_tuned=_is_found(server),
@@ -210,31 +210,3 @@ def _read_kernel_log(host: Host, unread: list[str]) -> tuple[datetime, tuple[Log
     if not log.stdout:
         unread.append("kernel: its log (dmesg). Run as root to read it")
     return now, tuple(read_lines(log.stdout, "dmesg", now=now))
-
-
-def _read_log(host: Host, server: RunningServer, now: datetime, unread: list[str]) -> tuple[LogLine, ...]:
-    """Return the end of a server's log, and of the one before it was rotated."""
-    log = server.installation.log
-    if log is None:
-        service = server.installation.service
-        unit = f"{server.rules.file.advice}.service" if service is None else service.name
-        (told,) = host.run_all([Command(argv=(*_JOURNAL, unit), timeout_s=READ_S, may_fail=True)])
-        if not told.stdout.strip():
-            unread.append(f"{server.name}: its error log: neither a file nor systemd's journal has it")
-        return tuple(read_lines(told.stdout, "journal", now=now))
-    paths = (log.with_name(f"{log.name}.1"), log)
-    tails = host.run_all(
-        [
-            Command(argv=("tail", f"--bytes={TAIL_BYTES}", "--", str(path)), timeout_s=READ_S, may_fail=True)
-            for path in paths
-        ]
-    )
-    if tails[-1].returncode != 0 or tails[-1].timed_out:
-        unread.append(
-            f"{server.name}: its error log {log}: it cannot be read. Run as root, or correct its rights"
-        )
-    return tuple(
-        line
-        for path, tail in zip(paths, tails, strict=True)
-        for line in read_lines(tail.stdout, str(path), now=now)
-    )

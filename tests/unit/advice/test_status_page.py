@@ -1,6 +1,7 @@
 """Status pages: which is configured and where, and what their numbers mean."""
 
 import re
+import socket
 
 import pytest
 
@@ -125,6 +126,15 @@ def test_a_page_that_cannot_be_read_says_why(configuration: str, said: str):
 
     assert page.text == ""
     assert said in page.trouble
+
+
+def test_a_page_that_hangs_is_given_up():
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        port = silent.getsockname()[1]
+        page = ask_status(LocalHost(), status_of("nginx"), "location /status { stub_status; }", ports=(port,))
+
+    assert page.text == ""
+    assert page.trouble.startswith(f"http://127.0.0.1:{port}/status: no answer within 1 s")
 
 
 def test_nothing_is_asked_where_nothing_is_configured():

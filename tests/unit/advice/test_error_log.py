@@ -1,0 +1,157 @@
+"""The end of an error log: long, rotated or compressed; what is no log; and levels that hide its lines."""
+
+import gzip
+import os
+from datetime import UTC, datetime
+from pathlib import Path, PurePosixPath
+
+import pytest
+
+from tuner.adapters.hosts.local import LocalHost
+from tuner.advice.error_log import ErrorLog, read_error_log, read_log_file
+from tuner.advice.rules import FOLDER, read_rules
+from tuner.advice.server_look import RunningProcess, RunningServer
+from tuner.ports import Facts, Installation
+
+NOW = datetime(2026, 11, 26, 18, 46, tzinfo=UTC)
+LINE = "2026/11/26 18:45:56 [alert] 8#8: 20 worker_connections are not enough"
+GIB = 2**30
+
+
+def write(path: Path, content: bytes, *, age_s: float = 0.0) -> None:
+    path.write_bytes(content)
+    written_s = NOW.timestamp() - age_s
+    os.utime(path, (written_s, written_s))
+
+
+def read(log: Path) -> ErrorLog:
+    return read_log_file(LocalHost(), PurePosixPath(log), NOW)
+
+
+def texts(found: ErrorLog) -> list[str]:
+    return [each.text for each in found.lines]
+
+
+def test_of_a_log_of_10_gb_only_the_end_is_read(tmp_path: Path):
+    log = tmp_path / "error.log"
+    with log.open("wb") as file:
+        file.truncate(10 * GIB)
+        file.seek(0, os.SEEK_END)
+        file.write(f"\n{LINE}\n".encode())
+
+    assert texts(read(log)) == [LINE]
+
+
+@pytest.mark.parametrize("name", ["error.log.1", "error.log-20261126", "error.log-20261126-1795718700"])
+def test_a_log_that_was_just_rotated_is_read_before_the_new_one(tmp_path: Path, name: str):
+    log = tmp_path / "error.log"
+    write(log, b"new\n")
+    write(tmp_path / name, f"{LINE}\n".encode(), age_s=60)
+    write(tmp_path / "error.log.2", b"old\n", age_s=90_000)
+
+    found = read(log)
+
+    assert [(each.text, each.source) for each in found.lines] == [
+        (LINE, str(tmp_path / name)),
+        ("new", str(log)),
+    ]
+    assert found.unread == ()
+
+
+def test_what_only_begins_like_a_rotated_log_is_none(tmp_path: Path):
+    log = tmp_path / "error.log"
+    write(log, b"new\n")
+    for name in ("error.log.bak", "error.log.1.swp", "error.log-old"):
+        write(tmp_path / name, b"other\n")
+    (tmp_path / "error.log.d").mkdir()
+
+    assert texts(read(log)) == ["new"]
+
+
+@pytest.mark.parametrize("name", ["error.log.1.gz", "error.log-20261126.xz"])
+def test_a_compressed_log_with_lines_of_the_last_hour_is_said_and_its_bytes_are_not_read(
+    tmp_path: Path, name: str
+):
+    log = tmp_path / "error.log"
+    write(log, b"new\n")
+    write(tmp_path / name, gzip.compress(LINE.encode()), age_s=600)
+
+    found = read(log)
+
+    assert texts(found) == ["new"]
+    (said,) = found.unread
+    assert said.startswith(f"its rotated error log {tmp_path / name}: it is compressed.")
+
+
+def test_an_old_compressed_log_is_left_out_and_the_plain_one_before_it_is_read(tmp_path: Path):
+    log = tmp_path / "error.log"
+    write(log, b"new\n")
+    write(tmp_path / "error.log.1", b"before\n", age_s=7200)
+    write(tmp_path / "error.log.2.gz", gzip.compress(b"old\n"), age_s=90_000)
+
+    found = read(log)
+
+    assert (texts(found), found.unread) == (["before", "new"], ())
+
+
+def test_what_is_no_log_is_said_and_not_waited_for(tmp_path: Path):
+    pipe, folder, absent = tmp_path / "pipe.log", tmp_path / "folder.log", tmp_path / "absent.log"
+    os.mkfifo(pipe)
+    folder.mkdir()
+    linked = tmp_path / "linked.log"
+    linked.symlink_to(pipe)
+
+    for log in (pipe, folder, linked):
+        assert read(log).lines == ()
+        assert read(log).unread[0].startswith(f"its error log {log}: it is no regular file")
+    assert read(absent).unread[0].startswith(f"its error log {absent}: it is not there")
+
+
+def read_log_of(server: str, configuration: str, log: Path) -> ErrorLog:
+    process = RunningProcess(pid=1, parent=0, command="")
+    installation = Installation(
+        facts=Facts(), files={PurePosixPath("/etc/server.conf"): configuration.encode()}, service=None,
+        log=PurePosixPath(log),
+    )  # fmt: skip
+    running = RunningServer(
+        name=server, rules=read_rules(FOLDER / f"{server}.yaml"), first=process, workers=(process,),
+        installation=installation,
+    )  # fmt: skip
+    return read_error_log(LocalHost(), running, NOW)
+
+
+@pytest.mark.parametrize(
+    ("server", "configuration", "said"),
+    [
+        ("php-fpm", "[global]\n;log_level = notice\nlog_level = error\n", "`log_level = error`"),
+        ("php-fpm", "log_level=alert\n", "`log_level=alert`"),
+        ("nginx", "error_log /var/log/error.log crit;", "`error_log /var/log/error.log crit;`"),
+        ("apache", "  LogLevel ssl:info emerg\n", "`LogLevel ssl:info emerg`"),
+    ],
+)
+def test_a_level_that_hides_the_lines_of_limits_is_said(tmp_path: Path, server, configuration, said):
+    log = tmp_path / "error.log"
+    write(log, b"new\n")
+
+    found = read_log_of(server, configuration, log)
+    (hidden,) = found.unread
+
+    assert texts(found) == ["new"]
+    assert hidden == f"its error log: {said} hides lines that show limits. Set the default level"
+
+
+@pytest.mark.parametrize(
+    ("server", "configuration"),
+    [
+        ("php-fpm", "[global]\n;log_level = error\nlog_level = warning\n"),
+        ("nginx", "error_log /var/log/alert/error.log; access_log off;"),
+        ("nginx", "# error_log /var/log/error.log crit;\nerror_log /var/log/error.log warn;"),
+        ("apache", "LogLevel warn ssl:alert\n"),
+        ("h2o", "error-log: /var/log/h2o/error.log"),
+    ],
+)
+def test_a_level_that_hides_nothing_is_not_mentioned(tmp_path: Path, server: str, configuration: str):
+    log = tmp_path / "error.log"
+    write(log, b"new\n")
+
+    assert read_log_of(server, configuration, log).unread == ()

@@ -1,0 +1,64 @@
+"""The limit of child processes is seen without a line of a log: in processes, sockets and the status page."""
+
+import re
+from collections.abc import Mapping
+
+import pytest
+
+from tuner.advice.findings import Level, SeenServer, judge
+from tuner.advice.rules import FOLDER, read_rules
+from tuner.advice.server_look import RunningProcess, find_workers
+from tuner.ports import Scalar
+
+RULES = read_rules(FOLDER / "php-fpm.yaml")
+POOL: Mapping[str, Scalar] = {
+    "pm": "dynamic", "pm_max_children": 4, "pm_max_spare_servers": 2, "another_pool": "none",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("facts", "level"),
+    [
+        ({"workers": 4, "queue_waiting": 1}, Level.NOW),
+        ({"workers": 4, "queue_waiting": 1, "pm": "static"}, Level.NOW),
+        ({"active_children": 4, "listen_queue": 2, "queue_waiting": 0}, Level.NOW),
+        ({"active_children": 4, "listen_queue": 0, "queue_waiting": 2}, Level.NOW),
+        ({"children_reached": 1, "look_s": 1.0}, Level.NOW),
+        ({"workers": 4}, Level.NEXT),
+        ({"workers": 4, "pm": "ondemand"}, Level.NEXT),
+        ({"children_reached_ever": 3}, Level.NEXT),
+        ({"workers": 4, "pm": "static"}, None),
+        ({"workers": 4, "pm_max_spare_servers": 4}, None),
+        ({"workers": 4, "another_pool": "api"}, None),
+        ({"workers": 3, "queue_waiting": 0, "active_children": 3, "listen_queue": 0}, None),
+    ],
+)
+def test_processes_sockets_and_the_status_page_show_the_limit(facts: Mapping[str, Scalar], level):
+    seen = SeenServer(
+        server="php-fpm", rules=RULES, scope={**POOL, **facts}, current={}, kernel={}, files={}, log=(),
+        kernel_log=(), now_s=0.0, started_s=0.0,
+    )  # fmt: skip
+
+    assert {each.rule: each.level for each in judge(seen)}.get("php-fpm.max_children") is level
+
+
+@pytest.mark.parametrize(
+    ("text", "another"),
+    [
+        ("[global]\npid = /run/a\n[www]\nlisten = /run/b\n", None),
+        ("[www]\nlisten = /run/b\n[global]\npid = /run/a\n", None),
+        ("[global]\n[www]\nlisten = /run/b\n;[old]\n[api]\nlisten = /run/c\n", "api"),
+    ],
+)
+def test_a_second_pool_is_noticed(text: str, another: str | None):
+    found = re.search(RULES.file.values["another_pool"], text, re.MULTILINE)
+
+    assert (found and found[1]) == another
+
+
+def test_child_processes_of_the_status_page_are_no_workers():
+    first = RunningProcess(pid=1, parent=0, command="php-fpm: master process (/etc/php/8.2/fpm/php-fpm.conf)")
+    titles = ("php-fpm: pool www", "php-fpm: pool www_status", "php-fpm: pool www_status  ")
+    children = [RunningProcess(pid=pid, parent=1, command=title) for pid, title in enumerate(titles, start=2)]
+
+    assert [each.pid for each in find_workers([first, *children], first, RULES.file.workers)] == [2]

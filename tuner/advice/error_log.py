@@ -1,0 +1,97 @@
+"""Reads the end of a server's error log, and of the file that it was before its rotation."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import PurePosixPath
+
+from tuner.advice.findings import RECENT_S
+from tuner.advice.log_lines import TAIL_BYTES, LogLine, quote_line, read_lines
+from tuner.advice.server_look import RunningServer
+from tuner.ports import Command, Completed, Host
+
+READ_S = 5.0
+_JOURNAL = ("journalctl", "--quiet", "--no-pager", "--lines=2000", "--output=short-iso", "--unit")
+_ABSENT, _IRREGULAR = 3, 4
+# Whoever opens a pipe, such as the standard error of a container, waits.
+_TAIL = f'[ -e "$1" ] || exit {_ABSENT}; [ -f "$1" ] || exit {_IRREGULAR}; exec tail -c {TAIL_BYTES} -- "$1"'
+_LIST_ROTATED = 'stat -c "%Y %n" -- "$1"[.-][0-9]* 2>/dev/null'
+_ROTATED = re.compile(r"[.-]\d[\d.-]*(?P<compressed>\.(?:gz|xz|bz2|zst))?")
+"""What logrotate(8) adds to a name: .1, .2.gz or, with dateext, -20261127."""
+_TROUBLES = {
+    _ABSENT: "it is not there, or its folder is closed to you. Run as root, or correct its path",
+    _IRREGULAR: "it is no regular file, so that its lines are not kept. Look where they go",
+}
+_CLOSED = "it cannot be read. Run as root, or correct its rights"
+_COMPRESSED = "it is compressed. Read it yourself, or add delaycompress to its rotation"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ErrorLog:
+    """The end of an error log."""
+
+    lines: tuple[LogLine, ...] = ()
+    unread: tuple[str, ...] = ()
+    """What could not be read, and why."""
+
+
+def read_error_log(host: Host, server: RunningServer, now: datetime) -> ErrorLog:
+    """Return the end of a server's log: of its file, or of systemd's journal where it has none."""
+    log, service = server.installation.log, server.installation.service
+    unit = f"{server.rules.file.advice}.service" if service is None else service.name
+    found = _read_journal(host, unit, now) if log is None else read_log_file(host, log, now)
+    quiet = server.rules.file.quiet_log
+    hiding = re.search(quiet, server.text, re.MULTILINE) if quiet else None
+    if hiding is None:
+        return found
+    hidden = f"its error log: `{quote_line(hiding[0])}` hides lines that show limits. Set the default level"
+    return ErrorLog(lines=found.lines, unread=(*found.unread, hidden))
+
+
+def _read_journal(host: Host, unit: str, now: datetime) -> ErrorLog:
+    (told,) = host.run_all([Command(argv=(*_JOURNAL, unit), timeout_s=READ_S, may_fail=True)])
+    if told.stdout.strip():
+        return ErrorLog(lines=tuple(read_lines(told.stdout, "journal", now=now)))
+    return ErrorLog(unread=("its error log: neither a file nor systemd's journal has it",))
+
+
+def read_log_file(host: Host, log: PurePosixPath, now: datetime) -> ErrorLog:
+    """Return the end of a log, after the end of the newest file that it was before its rotation.
+
+    Args:
+        host: where the log is.
+        log: the file that the server writes.
+        now: the host's time in its own zone.
+    """
+    listed, ended = host.run_all((_ask(_LIST_ROTATED, log), _ask(_TAIL, log)))
+    unread = [] if _is_whole(ended) else [f"its error log {log}: {_TROUBLES.get(ended.returncode, _CLOSED)}"]
+    plain: list[PurePosixPath] = []
+    for changed_s, path, is_compressed in sorted(_read_listed(listed.stdout, log), reverse=True):
+        if not is_compressed:
+            plain.append(path)
+        elif changed_s >= now.timestamp() - RECENT_S:
+            unread.append(f"its rotated error log {path}: {_COMPRESSED}")
+    lines: list[LogLine] = []
+    if plain:
+        (before,) = host.run_all([_ask(_TAIL, plain[0])])
+        lines += read_lines(before.stdout, str(plain[0]), now=now)
+    lines += read_lines(ended.stdout, str(log), now=now)
+    return ErrorLog(lines=tuple(lines), unread=tuple(unread))
+
+
+def _ask(script: str, log: PurePosixPath) -> Command:
+    return Command(argv=("sh", "-c", script, "log", str(log)), timeout_s=READ_S, may_fail=True)
+
+
+def _is_whole(ended: Completed) -> bool:
+    return ended.returncode == 0 and not ended.timed_out
+
+
+def _read_listed(listed: bytes, log: PurePosixPath) -> Iterator[tuple[int, PurePosixPath, bool]]:
+    """Yield of each rotated file when it changed last, its path, and whether it is compressed."""
+    for row in listed.decode(errors="replace").splitlines():
+        changed, _, name = row.partition(" ")
+        added = _ROTATED.fullmatch(name.removeprefix(str(log))) if name.startswith(str(log)) else None
+        if added and changed.isdigit():
+            yield int(changed), PurePosixPath(name), added["compressed"] is not None
