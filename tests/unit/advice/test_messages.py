@@ -91,6 +91,10 @@ MESSAGES = {
         f"{PHP}server reached pm.max_children setting (5), consider raising it",
         f"{PHP}server reached max_children setting (5), consider raising it",
     ],
+    "php-fpm.process_max": [
+        "[26-Nov-2026 18:45:56] WARNING: The maximum number of processes has been reached. Please review "
+        "your configuration and consider raising 'process.max'",
+    ],
     "php-fpm.spare_children": [
         f"{PHP}seems busy (you may need to increase pm.start_servers, or pm.min/max_spare_servers), spawning "
         "8 children, there are 0 idle, and 5 total children",
