@@ -1,6 +1,7 @@
 """Rules for advice are data: their format, their names, and that every built-in one is whole."""
 
 import json
+import re
 from pathlib import Path
 
 import jsonschema
@@ -8,10 +9,14 @@ import pytest
 
 from tests.unit.editor import find_faults
 from tuner.advice.rule_file import json_schema
-from tuner.advice.rules import KERNEL, known_settings, read_rules, rule_files
+from tuner.advice.rules import KERNEL, known_settings, read_file, read_rules, rule_files
 from tuner.errors import UsageError
 
 FOLDER = Path(__file__).parents[3] / "search_spaces"
+MPMS = {"apache", "apache-worker", "apache-prefork"}
+SERVERS = MPMS | {"nginx", "php-fpm", "haproxy", "caddy", "h2o", "sysctl"}
+SOURCE = re.compile(r"https://\S+|\w\(\d\)|\w+/\S+\.(?:c|rst)\b")
+"""An address, a manual page, or a file of the source code."""
 RULE = """\
 advice: small
 servers: [nginx]
@@ -48,6 +53,15 @@ def test_every_built_in_rule_is_whole_and_uses_known_names():
             assert unknown == [], f"{path.name}: {name}"
         assert find_faults(path.read_text(), json_schema()) == [], path.name
         assert "$schema=../advice.schema.json" in path.read_text().splitlines()[0]
+
+
+def test_each_server_has_rules_and_each_rule_a_source_to_look_at():
+    files = [read_file(path)[1] for path in sorted((FOLDER / "advice").rglob("*.yaml"))]
+    sources = {f"{file.advice}.{name}": rule.source for file in files for name, rule in file.rules.items()}
+
+    assert {server for file in files for server in file.servers} == SERVERS
+    assert len(sources) >= 45
+    assert [name for name, source in sources.items() if not SOURCE.search(source)] == []
 
 
 def test_a_right_file_is_read(tmp_path: Path):
