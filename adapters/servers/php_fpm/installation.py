@@ -34,6 +34,10 @@ _REFUSAL = re.compile(r"^(?:\[[^\]]*\] )?((?:WARNING|ERROR|ALERT): .*)$", re.MUL
 # What an error says last repeats that there was one before.
 _REPEATED = re.compile(r"ERROR: (?:failed to (?:load|post process)|FPM initialization failed)")
 _DUMPED = re.compile(r"NOTICE: (?:\[(?P<section>[^\]]+)\]|\t(?P<key>[^=]+?) = (?P<value>.*))$", re.MULTILINE)
+# The first process replaces its standard input before it reads its files (sapi/fpm/fpm/fpm.c, fpm_init).
+_FROM_STDIN = ("sh", "-c", 'exec "$0" "$@" --fpm-config /dev/fd/3 3<&0')
+_LEVEL = re.compile(rb"^[ \t]*log_level[ \t]*=.*$", re.MULTILINE)
+_RUNS_WITH = re.compile(rf"{TITLE} \((/.+)\)")
 _PREFIX = re.compile(r"\(default: (/.*)\)")
 _MAIN_FILE = re.compile(r"NOTICE: configuration file (.+) test is successful")
 
@@ -92,7 +96,30 @@ def _ask(host: Host, program: str) -> tuple[Completed, Dump]:
             Command(argv=(program, "-tt", *TO_STDERR), as_root=True, may_fail=True),
         )
     )
-    return about, _read_dump(dumped, usage, host, program)
+    main: PurePosixPath | None = None
+    if dumped.returncode == 0 and not _MAIN_FILE.search(programs.decode(dumped)):
+        dumped, main = _dump_aloud(host, program)
+    return about, _read_dump(dumped, usage, host, program, main)
+
+
+def _dump_aloud(host: Host, program: str) -> tuple[Completed, PurePosixPath]:
+    """Dump the configuration of the running service without its log level, which hides what is dumped.
+
+    Returns also its main file. Raises TargetError where it is not clear which that is, or nothing is dumped.
+    """
+    titles = map(_RUNS_WITH.match, programs.list_running(host, f"^{TITLE} "))
+    files = {PurePosixPath(title[1]) for title in titles if title}
+    if len(files) == 1:
+        (main,) = files
+        text = _LEVEL.sub(b"", host.read(main).content or b"")
+        argv = (*_FROM_STDIN, program, "-tt", *TO_STDERR)
+        dumped = host.run(argv, timeout_s=programs.COMMAND_TIMEOUT_S, stdin=text)
+        if _MAIN_FILE.search(programs.decode(dumped)):
+            return dumped, main
+    raise TargetError(
+        f"{host.name}: `{program} -tt` prints no settings, because log_level hides notices. Set log_level to "
+        "notice, or start php-fpm and run tuner as root."
+    )
 
 
 def _find(host: Host, program: str, about: Completed, dump: Dump, pool: str) -> Installation:
@@ -184,10 +211,12 @@ def layout_of(installation: Installation) -> Layout:
     return layout
 
 
-def _read_dump(dumped: Completed, usage: Completed, host: Host, program: str) -> Dump:
+def _read_dump(
+    dumped: Completed, usage: Completed, host: Host, program: str, main: PurePosixPath | None
+) -> Dump:
     printed = programs.decode(dumped)
-    main = _MAIN_FILE.search(printed)
-    if dumped.returncode != 0 or main is None:
+    found = _MAIN_FILE.search(printed)
+    if dumped.returncode != 0 or found is None:
         said = programs.quote_check(read_refusals(dumped), dumped)
         raise TargetError(f"{host.name}: `{program} -tt` refuses the installed configuration: {said}")
     sections: dict[str, dict[str, str]] = {GLOBAL: {}}
@@ -199,7 +228,9 @@ def _read_dump(dumped: Completed, usage: Completed, host: Host, program: str) ->
             sections.setdefault(section, {})[each["key"]] = each["value"]
     prefix = _PREFIX.search(programs.decode(usage))
     return Dump(
-        main=PurePosixPath(main[1]), prefix=PurePosixPath(prefix[1] if prefix else "/usr"), sections=sections
+        main=main or PurePosixPath(found[1]),
+        prefix=PurePosixPath(prefix[1] if prefix else "/usr"),
+        sections=sections,
     )
 
 
