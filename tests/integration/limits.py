@@ -386,7 +386,8 @@ def serve_by_haproxy(host: TestHost, frontend: str, server: str) -> None:
 
 @contextmanager
 def reached_children(host: TestHost) -> Iterator[None]:
-    """Let php-fpm have few child processes; its status page, at an address of its own, says so as well."""
+    """Let php-fpm have few child processes, and log no warnings: processes and the status page say so."""
+    hide_warnings(host)
     set_pool(
         host,
         pm__max_children="2",
@@ -398,7 +399,19 @@ def reached_children(host: TestHost) -> Iterator[None]:
     host.install("php-fpm")
     host.put_page("index.php", SLOW)
     with clients(host, 8, b"GET /index.php HTTP/1.1\r\nHost: web\r\n\r\n", port=PHP_PORT):
+        wait_until(lambda: count_php_processes(host) > 2)  # the first one, and both children
         yield
+
+
+def hide_warnings(host: TestHost) -> None:
+    """Let php-fpm log errors alone."""
+    (file,) = (host.root / "etc/php").glob("*/fpm/php-fpm.conf")
+    edit(host, str(file.relative_to(host.root)), (r"^;?log_level = .*", "log_level = error"))
+
+
+def count_php_processes(host: TestHost) -> int:
+    (program,) = (host.root / "usr/sbin").glob("php-fpm[0-9]*")
+    return len(host.processes(program.name))
 
 
 @contextmanager
