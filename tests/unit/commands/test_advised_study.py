@@ -14,14 +14,15 @@ from tuner.study import load_study
 def test_hostile_text_is_a_comment_or_the_source_of_a_hint(tmp_path: Path):
     path, text = tmp_path / "nginx.yaml", f"{HOSTILE}\n  - other: space\r\u2028\x85# \"'"
     CommandLine(tmp_path).call("init", "nginx")
+    known = replace(PROPOSAL, name="open_file_cache", value=1000)
     outside = replace(PROPOSAL, name="LimitNOFILE", why=text)
-    finding = replace(BITES, limit=text, evidence=(Evidence(text=text),), proposals=(PROPOSAL, outside))
+    finding = replace(BITES, limit=text, evidence=(Evidence(text=text),), proposals=(known, outside))
 
     hinted = propose_advised(path, make_advice(finding))
 
-    assert hinted == ("worker_connections",)
+    assert hinted == ("open_file_cache",)
     hostile = [line for line in path.read_text().split("\n") if "window.hacked" in line]
     assert [line[:4] for line in hostile] == ["  # "] * 3 + ["    "]
-    assert hostile[3].startswith('      "worker_connections": {value: 4096, odds: 3, source: "tuner advise: ')
+    assert hostile[3].startswith('      "open_file_cache": {value: 1000, odds: 3, source: "tuner advise: ')
     assert all(line.isprintable() for line in hostile)
     prepare(load_study(path))
