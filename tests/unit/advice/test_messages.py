@@ -41,8 +41,10 @@ MESSAGES = {
     ],
     "apache.proxy_backend": [
         f"{APACHE}(111)Connection refused: AH00957: HTTP: attempt to connect to 127.0.0.1:8080 (*) failed",
-        f"{APACHE}(2)No such file or directory: AH02454: FCGI: attempt to connect to Unix domain socket "
-        "/run/php.sock (*) failed",
+        (
+            f"{APACHE}(2)No such file or directory: AH02454: FCGI: attempt to connect to Unix domain socket "
+            "/run/php.sock (*) failed"
+        ),
         f"{APACHE}AH01079: failed to make connection to backend: httpd-UDS",
         f"{APACHE}(104)Connection reset by peer: AH01075: Error dispatching request to : (polling)",
         f"{APACHE}(104)Connection reset by peer: AH01102: error reading status line from remote server web",
@@ -56,18 +58,24 @@ MESSAGES = {
         "2026/11/26 18:45:56 [alert] 8#8: setrlimit(RLIMIT_NOFILE, 9999) failed (1: Operation not permitted)",
     ],
     "nginx.upstream_ports": [
-        f"{NGINX}*3 connect() to 127.0.0.1:8082 failed (99: Cannot assign requested address) while "
-        f"connecting to upstream{REQUEST}",
+        (
+            f"{NGINX}*3 connect() to 127.0.0.1:8082 failed (99: Cannot assign requested address) while "
+            f"connecting to upstream{REQUEST}"
+        ),
     ],
     "nginx.upstream_queue": [
-        f"{NGINX}*3 connect() to unix:/run/php.sock failed (11: Resource temporarily unavailable) while "
-        f"connecting to upstream{REQUEST}",
+        (
+            f"{NGINX}*3 connect() to unix:/run/php.sock failed (11: Resource temporarily unavailable) while "
+            f"connecting to upstream{REQUEST}"
+        ),
     ],
     "nginx.upstream_down": [f"{NGINX}*3 no live upstreams while connecting to upstream{REQUEST}"],
     "nginx.upstream_refused": [
         f"{NGINX}*3 connect() failed (111: Connection refused) while connecting to upstream{REQUEST}",
-        f"{NGINX}*3 connect() to unix:/run/php.sock failed (2: No such file or directory) while connecting "
-        f"to upstream{REQUEST}",
+        (
+            f"{NGINX}*3 connect() to unix:/run/php.sock failed (2: No such file or directory) while "
+            f"connecting to upstream{REQUEST}"
+        ),
     ],
     "nginx.upstream_timeout": [
         f"{NGINX}*3 upstream timed out (110: Connection timed out) while reading response header{REQUEST}",
@@ -77,12 +85,16 @@ MESSAGES = {
         f"{NGINX}*3 upstream sent too big header while reading response header from upstream{REQUEST}",
     ],
     "nginx.upstream_temporary_file": [
-        "2026/11/26 18:45:56 [warn] 8#8: *3 an upstream response is buffered to a temporary file "
-        f"/var/lib/nginx/proxy/1/00/0000000001 while reading upstream{REQUEST}",
+        (
+            "2026/11/26 18:45:56 [warn] 8#8: *3 an upstream response is buffered to a temporary file "
+            f"/var/lib/nginx/proxy/1/00/0000000001 while reading upstream{REQUEST}"
+        ),
     ],
     "nginx.request_temporary_file": [
-        "2026/11/26 18:45:56 [warn] 8#8: *3 a client request body is buffered to a temporary file "
-        f"/var/lib/nginx/body/0000000001{REQUEST}",
+        (
+            "2026/11/26 18:45:56 [warn] 8#8: *3 a client request body is buffered to a temporary file "
+            f"/var/lib/nginx/body/0000000001{REQUEST}"
+        ),
     ],
     "nginx.thread_pool": [f'{NGINX}*3 thread pool "default" queue overflow: 65536 tasks waiting{REQUEST}'],
     "nginx.worker_killed": ["2026/11/26 18:45:56 [alert] 7#7: worker process 8 exited on signal 9"],
@@ -92,16 +104,22 @@ MESSAGES = {
         f"{PHP}server reached max_children setting (5), consider raising it",
     ],
     "php-fpm.process_max": [
-        "[26-Nov-2026 18:45:56] WARNING: The maximum number of processes has been reached. Please review "
-        "your configuration and consider raising 'process.max'",
+        (
+            "[26-Nov-2026 18:45:56] WARNING: The maximum number of processes has been reached. Please review "
+            "your configuration and consider raising 'process.max'"
+        ),
     ],
     "php-fpm.spare_children": [
-        f"{PHP}seems busy (you may need to increase pm.start_servers, or pm.min/max_spare_servers), spawning "
-        "8 children, there are 0 idle, and 5 total children",
+        (
+            f"{PHP}seems busy (you may need to increase pm.start_servers, or pm.min/max_spare_servers), "
+            "spawning 8 children, there are 0 idle, and 5 total children"
+        ),
     ],
     "php-fpm.terminated": [
-        f'{PHP}child 812, script "/srv/a.php" (request: "GET /a.php") execution timed out (10.123456 sec), '
-        "terminating",
+        (
+            f'{PHP}child 812, script "/srv/a.php" (request: "GET /a.php") execution timed out (10.123456 '
+            "sec), terminating"
+        ),
     ],
     "haproxy.file_descriptors": [
         f"{HAPROXY}Proxy web reached process FD limit (maxsock=4036). Please check 'ulimit-n' and restart.",
