@@ -87,7 +87,7 @@ def table(rows: Sequence[Mapping[str, Any]]) -> str:
         )
     lines += [
         "",
-        "| server | runs | exit 0 | gain confirmed | lines, median | longest, s |",
+        "| server | runs | exit 0 | gain confirmed | changed settings, median | longest run, s |",
         "|---|" + "---:|" * 5,
     ]
     for server in dict.fromkeys(row["server"] for row in rows):
