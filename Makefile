@@ -70,6 +70,10 @@ coverage: setup ## Run the tests and show the lines that they miss
 docs: setup ## Build the documentation as a site (site/index.html); fails on a broken link
 	@$(BIN)/python -m sphinx --fresh-env --builder html --quiet --fail-on-warning --doctree-dir build/doctrees docs site
 
+.PHONY: session
+session: setup ## Record what `tuner show` and `tuner explain` print about STUDY as docs/images/session.svg
+	@$(BIN)/python -m docs.generate.session "$(STUDY)" docs/images/session.svg
+
 .PHONY: tools
 tools: .tools/bin/oha .tools/bin/k6 ## Build oha and k6, which Debian lacks (needs cargo and go; takes a while)
 

@@ -4,10 +4,12 @@ Pages are plain Markdown, as a forge shows them, so that what only a site has st
 reference (docs/generate), and pages that lie elsewhere in the repository.
 """
 
+import os
 import sys
 from pathlib import Path
 
 from docutils import nodes
+from sphinx import addnodes
 from sphinx.application import Sphinx
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
@@ -59,6 +61,23 @@ NAVIGATION = {
 }
 """Heading → pages below it, in the order of the sidebar. A page that is nowhere fails the build."""
 
+SOUGHT = {
+    "Ubuntu": "install#ubuntu",
+    "confidence interval": "glossary#measuring",
+    "percentile": "glossary#measuring",
+    "resume": "resume",
+    "continue": "resume",
+    "roll back": "roll-back",
+    "rollback": "roll-back",
+    "undo": "roll-back",
+    "SLO": "recipes#meet-an-slo",
+    "upstream": "studies#put-servers-behind-each-other",
+}
+"""What people search for → the page, and its heading, that they find first."""
+
+REPOSITORY = os.environ.get("REPOSITORY", "").rstrip("/")
+"""Address of the forge, such as https://forge.example/owner/tuner; with it, pages link to their source."""
+
 project = "tuner"
 version = release = __version__
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
@@ -83,6 +102,8 @@ templates_path = ["generate/templates"]
 html_copy_source = False
 html_show_copyright = False
 html_use_index = False
+# Names of versions whose sites lie beside this one, in folders of these names.
+html_context = {"versions": os.environ.get("VERSIONS", "").split()}
 # Summaries of what is found are fetched, which browsers refuse to pages that are opened as files.
 html_show_search_summary = False
 
@@ -99,6 +120,8 @@ def setup(app: Sphinx) -> None:
     app.connect("source-read", _complete)
     app.connect("autodoc-process-docstring", _keep_whole, priority=400)  # before napoleon
     app.connect("doctree-read", _write_colons)
+    app.connect("doctree-read", _name_sought)
+    app.connect("html-page-context", _link_source)
 
 
 def _complete(app: Sphinx, page: str, source: list[str]) -> None:
@@ -120,6 +143,26 @@ def _write_colons(_: Sphinx, tree: nodes.document) -> None:
     """Write a colon between an argument and its meaning, where Sphinx has two dashes for smart quotes."""
     for text in [each for each in tree.findall(nodes.Text) if each == " -- "]:
         text.parent.replace(text, nodes.Text(": "))
+
+
+def _name_sought(app: Sphinx, tree: nodes.document) -> None:
+    """Give a page the words with which people search for it."""
+    places = {word: place.partition("#") for word, place in SOUGHT.items()}
+    entries = [
+        ("single", word, heading, "main", None)
+        for word, (page, _, heading) in places.items()
+        if page == app.env.docname
+    ]
+    if entries:
+        tree.insert(0, addnodes.index(entries=entries))
+
+
+def _link_source(
+    _app: Sphinx, page: str, _template: str, context: dict[str, object], _tree: nodes.document | None
+) -> None:
+    """Let a page link to the file from which it is made, where somebody can edit it."""
+    if REPOSITORY and (source := elsewhere.source_of(page)):
+        context["theme_source_edit_link"] = f"{REPOSITORY}/edit/main/{source}"
 
 
 def _write_toctree(caption: str, pages: list[str]) -> str:

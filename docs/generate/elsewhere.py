@@ -36,6 +36,12 @@ def _place(source: str) -> str:
     return f"{FOLDER}/{Path(source).stem.lower()}"
 
 
+def source_of(page: str) -> str | None:
+    """Return the file that a page of the site is made from; None if a program writes the page."""
+    places = {_place(source): source for source in SOURCES}
+    return None if page.startswith("reference/") else places.get(page, f"docs/{page}.md")
+
+
 def write_pages(docs: Path) -> None:
     """Write a copy of each, whose links lead from its place on the site to where they led from its own."""
     for source in SOURCES:

@@ -1,12 +1,13 @@
 """The documentation as `make docs` builds it: strict, whole, and as a browser shows it without a network."""
 
+import os
 import re
 import subprocess
 import sys
 from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
-from urllib.parse import unquote, urlsplit
+from urllib.parse import quote, unquote, urlsplit
 
 import pytest
 
@@ -23,6 +24,8 @@ SPACES = sorted(path.stem for path in BUILT_IN.glob("*.yaml"))
 SHOWN = ("index", "studies", "comparison", "reference/commands", "reference/python", "reference/spaces/caddy")
 WIDTHS = (1280, 390)
 THEMES = ("light", "dark")
+FORGE = "https://forge.example/owner/tuner"
+EARLIER = "0.1.0"
 FOUND = """
 new Promise((resolve) => {
   const look = () => {
@@ -73,10 +76,15 @@ class Links(HTMLParser):
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Build the site as it is published: beside that of an earlier version, with its sources on a forge."""
     folder = tmp_path_factory.mktemp("site")
+    earlier = folder / EARLIER / "index.html"
+    earlier.parent.mkdir()
+    earlier.touch()
     argv = [sys.executable, "-m", "sphinx", "--builder", "html", "--quiet", "--fail-on-warning"]
     argv += ["--doctree-dir", folder / "doctrees", "docs", folder / "html"]
-    built = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, check=False)
+    variables = {**os.environ, "REPOSITORY": FORGE, "VERSIONS": f"{tuner.__version__} {EARLIER}"}
+    built = subprocess.run(argv, cwd=ROOT, env=variables, capture_output=True, text=True, check=False)
     assert (built.returncode, built.stderr) == (0, "")
     return folder / "html"
 
@@ -242,3 +250,36 @@ def test_the_search_finds_a_setting_without_a_network(site: Path, browser: Page)
     assert any("reference/spaces/nginx.html" in link for link in browser.evaluate(FOUND))
     assert browser.violations() == []
     assert browser.complaints == []
+
+
+@pytest.mark.parametrize(
+    ("sought", "place"),
+    [
+        ("resume", "resume.html"),
+        ("roll back", "roll-back.html"),
+        ("SLO", "recipes.html#meet-an-slo"),
+        ("upstream", "studies.html#put-servers-behind-each-other"),
+        ("Ubuntu", "install.html#ubuntu"),
+        ("confidence interval", "glossary.html#measuring"),
+    ],
+)
+def test_the_search_finds_the_page_that_explains_a_word_first(
+    sought: str, place: str, site: Path, pages: dict[Path, Links], browser: Page
+):
+    browser.open(site / "index.html", width=1280)  # the results of another search are gone
+    browser.call("Page.navigate", url=f"{(site / 'search.html').as_uri()}?q={quote(sought)}")
+
+    assert browser.evaluate(FOUND)[0] == f"{site.as_uri()}/{place}"
+    assert not leads_nowhere(pages[site / "search.html"], place, pages)
+
+
+def test_pages_link_to_their_source_and_to_the_sites_of_other_versions(
+    site: Path, pages: dict[Path, Links]
+):
+    targets = {page.relative_to(site).as_posix(): links.targets for page, links in pages.items()}
+
+    assert f"{FORGE}/edit/main/docs/studies.md" in targets["studies.html"]
+    assert f"{FORGE}/edit/main/CHANGELOG.md" in targets["project/changelog.html"]
+    assert [target for target in targets["reference/commands.html"] if "/edit/" in target] == []
+    assert f"./../{EARLIER}/index.html" in targets["index.html"]
+    assert f"../../{EARLIER}/index.html" in targets["reference/commands.html"]

@@ -1,12 +1,14 @@
 """The documents name what is there: files, links, targets of make, spaces that load, messages of the code."""
 
 import ast
+import html
 import re
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from docs.generate.session import draw
 from tuner.space import SpaceFacts, load_space
 from tuner.space.yaml_text import read_yaml
 
@@ -82,3 +84,12 @@ def test_troubleshooting_is_about_messages_that_the_code_has():
     assert len(set(re.findall(r'^<a id="([a-z-]+)"></a>$', page, re.MULTILINE))) == len(headings)
     longest = {heading: max(heading.split("…"), key=len).strip(" .:,(") for heading in headings}
     assert [heading for heading, part in longest.items() if part not in known] == []
+
+
+def test_the_picture_of_a_session_has_all_that_was_printed_and_loads_nothing():
+    picture = draw({"tuner show nginx.yaml": "\x1b[32mnginx: 1.79×\x1b[0m  a < b\n"})
+
+    shown = html.unescape(re.sub(r"<[^>]*>", "", picture)).replace("\xa0", " ")
+    for words in ("$ tuner show nginx.yaml", "nginx: 1.79×", "a < b"):
+        assert words in shown
+    assert re.search(r"@font-face|href|src|url\((?!#)", picture) is None
