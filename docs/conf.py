@@ -49,6 +49,7 @@ NAVIGATION = {
         "reference/study-file",
         "reference/commands",
         "exit-codes",
+        "json-output",
         "reference/python",
         "reference/spaces/index",
         "reference/advice",

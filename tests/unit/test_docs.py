@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 
 from docs.generate.session import draw
+from tests.unit.simulated_study import make_summary
+from tuner.report.summary_json import summary_json
 from tuner.space import SpaceFacts, load_space
 from tuner.space.yaml_text import read_yaml
 
@@ -93,3 +95,13 @@ def test_the_picture_of_a_session_has_all_that_was_printed_and_loads_nothing():
     for words in ("$ tuner show nginx.yaml", "nginx: 1.79×", "a < b"):
         assert words in shown
     assert re.search(r"@font-face|href|src|url\((?!#)", picture) is None
+
+
+def test_the_page_of_the_json_output_names_every_key_of_a_study():
+    named = set(re.findall(r"`(\w+)`", (ROOT / "docs/json-output.md").read_text()))
+    shown = summary_json(make_summary())
+    trial = shown["trials"][0]
+    parts = (shown, trial, trial["windows"][0])
+    parts += tuple(shown[key] for key in ("winner", "gain", "capacity", "noise", "explanation"))
+
+    assert sorted({key for part in parts for key in part} - named) == []

@@ -11,7 +11,7 @@ _EXPLANATIONS, _DEPTHS = TypeAdapter(Explanation), TypeAdapter(Depth)
 
 
 def explanation_json(found: Explanation) -> dict[str, Any]:
-    """Return the whole explanation; docs/measurement.md explains every key."""
+    """Return the whole explanation; docs/json-output.md explains every key."""
     data: dict[str, Any] = _EXPLANATIONS.dump_python(found, mode="json")
     data["confirmed"] = data.pop("is_confirmed")
     data["beside"] = None if found.beside is None else explanation_json(found.beside)
