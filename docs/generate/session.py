@@ -30,7 +30,7 @@ def main() -> int:
 
 def run(command: str, study: Path) -> str:
     """Return what a command prints on a terminal, with its colours."""
-    return subprocess.run(
+    return subprocess.run(  # noqa: S603 - the command of this very project
         [Path(sys.executable).with_name("tuner"), command, study.name],
         cwd=study.parent, env={**os.environ, "COLUMNS": str(COLUMNS), "FORCE_COLOR": "1"},
         stdout=subprocess.PIPE, text=True, check=True,
