@@ -41,6 +41,15 @@ __all__ = [
 
 JSON = "json"
 """The format that holds all settings of a study, whatever its servers."""
+ALSO_CALLED = {
+    "bash": "shell",
+    "docker": "dockerfile",
+    "helm": "kubernetes",
+    "k8s": "kubernetes",
+    "md": "markdown",
+    "sh": "shell",
+}
+"""Other words for formats, which look like no format or like the wrong one."""
 
 
 def export(summary: Summary, name: str, *, rendered: Mapping[str, Rendered | Rewritten]) -> dict[str, bytes]:
@@ -130,8 +139,8 @@ def refuse_unknown_format(name: str) -> None:
     """Raise UsageError for what is no format, with the nearest name."""
     formats = all_formats()
     if name not in formats:
-        near = get_close_matches(name, formats, n=1)
-        meant = f" Did you mean {near[0]}?" if near else ""
+        near = ALSO_CALLED.get(name) or next(iter(get_close_matches(name, formats, n=1)), "")
+        meant = f" Did you mean {near}?" if near else ""
         raise UsageError(
             f"--format: there is no format {name!r}.{meant} Known formats: {', '.join(formats)}."
         )

@@ -98,6 +98,12 @@ def test_an_unknown_format_names_the_nearest_and_all_in_one_order() -> None:
         export(make_summary(searches=4), "ngnix", rendered={})
 
 
+def test_another_word_for_a_format_names_the_format() -> None:
+    for word, meant in {"helm": "kubernetes", "k8s": "kubernetes", "md": "markdown"}.items():
+        with pytest.raises(UsageError, match=rf"no format '{word}'\. Did you mean {meant}\?"):
+            export(make_summary(searches=4), word, rendered={})
+
+
 def test_a_study_without_a_winner_has_nothing_to_export() -> None:
     summary = make_summary(searches=4, pairs=0)
 
