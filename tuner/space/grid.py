@@ -118,7 +118,7 @@ def _nothing_to_vary(space: Space, base: Config, name: str, candidates: Sequence
             place_value(space, base, name, value)
         except UsageError as refused:
             return UsageError(f"{name}: nothing can be varied here. {refused}")
-    return problem(name, "it has only one value here", "Name another parameter")
+    return problem(name, "it has only one value on this host", "Name another parameter")
 
 
 Bounds = tuple[int | float, int | float]
