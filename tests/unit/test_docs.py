@@ -105,3 +105,9 @@ def test_the_page_of_the_json_output_names_every_key_of_a_study():
     parts += tuple(shown[key] for key in ("winner", "gain", "capacity", "noise", "explanation"))
 
     assert sorted({key for part in parts for key in part} - named) == []
+
+
+def test_the_first_screen_of_the_readme_has_at_most_45_lines():
+    first, _, _ = (ROOT / "README.md").read_text().partition("\n## ")
+
+    assert len(first.splitlines()) <= 45
