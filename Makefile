@@ -71,8 +71,8 @@ docs: setup ## Build the documentation as a site (site/index.html); fails on a b
 	@$(BIN)/python -m sphinx --fresh-env --builder html --quiet --fail-on-warning --doctree-dir build/doctrees docs site
 
 .PHONY: session
-session: setup ## Record what `tuner show` and `tuner explain` print about STUDY as docs/images/session.svg
-	@$(BIN)/python -m docs.generate.session "$(STUDY)" docs/images/session.svg
+session: setup ## Record what `tuner show` and `tuner explain` print about STUDY as pictures of the documentation
+	@$(BIN)/python -m docs.generate.session "$(STUDY)" docs/images
 
 .PHONY: tools
 tools: .tools/bin/oha .tools/bin/k6 ## Build oha and k6, which Debian lacks (needs cargo and go; takes a while)

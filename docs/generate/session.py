@@ -1,4 +1,4 @@
-"""Records what commands print on a terminal as a picture: `python -m docs.generate.session STUDY PICTURE`.
+"""Records what commands print on a terminal as pictures: `python -m docs.generate.session STUDY FOLDER`.
 
 The study is one that has run, such as tune/nginx.yaml after `make tune SERVER=nginx`.
 """
@@ -7,7 +7,6 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Mapping
 from io import StringIO
 from pathlib import Path
 
@@ -21,10 +20,11 @@ FORMAT = re.sub(r"@font-face \{\{.*?\}\}\n", "", CONSOLE_SVG_FORMAT, flags=re.DO
 
 
 def main() -> int:
-    """Run the commands on the study and draw their output."""
-    study, picture = map(Path, sys.argv[1:])
-    shown = {f"tuner {command} {study.name}": run(command, study) for command in COMMANDS}
-    picture.write_text(draw(shown))
+    """Run each command on the study and draw its output."""
+    study, folder = map(Path, sys.argv[1:])
+    for command in COMMANDS:
+        picture = draw(f"tuner {command} {study.name}", run(command, study))
+        (folder / f"{command}.svg").write_text(picture)
     return 0
 
 
@@ -37,12 +37,11 @@ def run(command: str, study: Path) -> str:
     ).stdout  # fmt: skip
 
 
-def draw(shown: Mapping[str, str]) -> str:
-    """Return a picture (SVG) of a terminal: each command, and below it what it printed."""
+def draw(typed: str, printed: str) -> str:
+    """Return a picture (SVG) of a terminal: a command, and below it what it printed."""
     terminal = Console(record=True, width=COLUMNS, file=StringIO(), force_terminal=True)
-    for typed, printed in shown.items():
-        terminal.print(Text(f"$ {typed}", style="bold"))
-        terminal.print(Text.from_ansi(printed.rstrip("\n")), end="\n\n", soft_wrap=True)
+    terminal.print(Text(f"$ {typed}", style="bold"))
+    terminal.print(Text.from_ansi(printed), soft_wrap=True)
     return terminal.export_svg(title="tuner", code_format=FORMAT)
 
 

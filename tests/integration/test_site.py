@@ -273,9 +273,7 @@ def test_the_search_finds_the_page_that_explains_a_word_first(
     assert not leads_nowhere(pages[site / "search.html"], place, pages)
 
 
-def test_pages_link_to_their_source_and_to_the_sites_of_other_versions(
-    site: Path, pages: dict[Path, Links]
-):
+def test_pages_link_to_their_source_and_to_the_sites_of_other_versions(site: Path, pages: dict[Path, Links]):
     targets = {page.relative_to(site).as_posix(): links.targets for page, links in pages.items()}
 
     assert f"{FORGE}/edit/main/docs/studies.md" in targets["studies.html"]

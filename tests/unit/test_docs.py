@@ -89,7 +89,7 @@ def test_troubleshooting_is_about_messages_that_the_code_has():
 
 
 def test_the_picture_of_a_session_has_all_that_was_printed_and_loads_nothing():
-    picture = draw({"tuner show nginx.yaml": "\x1b[32mnginx: 1.79×\x1b[0m  a < b\n"})
+    picture = draw("tuner show nginx.yaml", "\x1b[32mnginx: 1.79×\x1b[0m  a < b\n")
 
     shown = html.unescape(re.sub(r"<[^>]*>", "", picture)).replace("\xa0", " ")
     for words in ("$ tuner show nginx.yaml", "nginx: 1.79×", "a < b"):
