@@ -252,9 +252,12 @@ def _page(lines: Sequence[str], figures: Sequence[Figure]) -> str:
     bounds = "\n".join(f"    {figure}" for figure in figures)
     return f"""# Optimizers compared
 
-{time.strftime("%Y-%m-%d")}, Python {platform.python_version()}, {versions}.
-True regret (log points) of the recommended configuration: median (quartiles). The last column is the
-processor time of a suggestion, of the last ten. Made by `make bench-optimizer`; [what it says](optimizer.md).
+Measured on {time.strftime("%Y-%m-%d")}, with Python {platform.python_version()}, {versions}.
+Each cell has the true regret of the configuration that an optimizer recommends: the median, and the quartiles
+in brackets. Regret is the distance from the best known configuration, in log points. "s of load to 0.2" means
+seconds of load until the median regret is 0.2. The last column is the CPU milliseconds of a suggestion,
+over the last ten suggestions. `make bench-optimizer` writes this page; [How good the optimizer
+is](optimizer.md) explains the results.
 
 {chr(10).join(lines)}
 
