@@ -196,6 +196,7 @@ def _solve(bed: Testbed, case: Case, name: str) -> bool:
     host = bed.add_host(name)
     case.prepare(host)
     case.configure(host, {})
+    _measure(host, case)  # php-fpm starts one child process a second, and reaches its limit then
     with clients(host, case.idle, case.sent), load(host, "-t", "1", *case.wrk, url=case.url):
         found = advise(make_host(host.ssh_url)).findings
     if found[0].rule != case.rule:

@@ -22,6 +22,7 @@ SOURCES = (
     "benchmarks/fleet.md",
     "benchmarks/fleet_faults.md",
     "benchmarks/transfer.md",
+    "benchmarks/advice.md",
 )
 _LINK = re.compile(r"(?<=\]\()(?!https?:|#)([^)#\s]+)")
 _FENCED = re.compile(r"(^```.*?^```$)", re.MULTILINE | re.DOTALL)
