@@ -1,7 +1,7 @@
 """Configuration files of an installed server: reading, the patterns of an Include, drop-ins."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from pathlib import PurePosixPath
 
@@ -13,6 +13,8 @@ DROP_IN_NAME = "zz-tuner.conf"
 """Read last: directories are read in the order of the names in them."""
 DROP_IN_HEAD = "Written by tuner: overrides earlier settings. Remove this file to undo them."
 """The comment that a drop-in begins with."""
+
+PLACES_SHOWN = 3
 
 _WILDCARDS = frozenset("*?[")
 
@@ -90,6 +92,12 @@ def find_changes(config: Config, current: Mapping[str, Scalar]) -> dict[str, Sca
         for name, value in config.items()
         if name not in current or type(value) is not type(current[name]) or value != current[name]
     }
+
+
+def name_places(places: Sequence[str]) -> str:
+    """Return the first places, and how many more there are."""
+    more = f" and {len(places) - PLACES_SHOWN} more" if len(places) > PLACES_SHOWN else ""
+    return ", ".join(places[:PLACES_SHOWN]) + more
 
 
 def write_drop_in(installed: bytes | None, lines: Mapping[str, str], *, comment: str = "#") -> bytes:

@@ -2,12 +2,13 @@
 
 import json
 import re
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, ClassVar
 
 from tuner.adapters.servers.h2o.config import CONFIG_FILE, write_configuration
-from tuner.adapters.servers.h2o.installation import find_installed, rewrite_files
+from tuner.adapters.servers.h2o.installation import find_installed, find_overrides, rewrite_files
 from tuner.kit import programs, readback
 from tuner.ports import (
     FASTCGI,
@@ -23,7 +24,7 @@ from tuner.ports import (
     Files,
     Host,
     Installation,
-    InstalledServer,
+    LayeredServer,
     Needs,
     PrivateServer,
     Process,
@@ -81,6 +82,9 @@ class H2o:
     def rewrite(self, config: Config, installation: Installation) -> Files:
         return rewrite_files(config, installation)
 
+    def find_overrides(self, config: Config, installation: Installation) -> Mapping[str, str]:
+        return find_overrides(config, installation)
+
     def needs(self, config: Config) -> Needs:
         return Needs()
 
@@ -124,4 +128,4 @@ def _count_threads(look: FileReader, pid: int) -> int | None:
 
 if TYPE_CHECKING:
     _private: PrivateServer = H2o()
-    _installed: InstalledServer = H2o()
+    _installed: LayeredServer = H2o()

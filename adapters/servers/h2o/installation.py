@@ -9,9 +9,9 @@ from dataclasses import replace
 from pathlib import PurePosixPath
 
 from tuner.adapters.servers.h2o.settings import SETTINGS
-from tuner.adapters.servers.h2o.yaml import Document, Plain
+from tuner.adapters.servers.h2o.yaml import Document, Plain, join_words
 from tuner.errors import ConfigRejected
-from tuner.kit.config_files import find_changes, read_files
+from tuner.kit.config_files import find_changes, name_places, read_files
 from tuner.kit.services import find_service
 from tuner.kit.sites import write_site
 from tuner.ports import Config, Facts, Files, Host, Installation
@@ -64,6 +64,16 @@ def rewrite_files(config: Config, installation: Installation) -> Files:
     return {MAIN: document.change(words)} if words else {}
 
 
+def find_overrides(config: Config, installation: Installation) -> dict[str, str]:
+    """Return the settings that hosts and paths give otherwise, with the places where they do."""
+    places: dict[str, list[str]] = {}
+    for place, options in _find_places(Document(installation.files, MAIN).read()):
+        for name in config.keys() & options.keys() & SETTINGS.keys():
+            if SETTINGS[name].read(join_words(options[name])) != config[name]:
+                places.setdefault(name, []).append(place)
+    return {name: name_places(places[name]) for name in config if name in places}
+
+
 def _read_current(document: Document, facts: Facts) -> Config:
     values = document.find_values()
     found = {
@@ -76,23 +86,31 @@ def _read_current(document: Document, facts: Facts) -> Config:
 
 def _find_ports(said: Mapping[str, Plain]) -> Iterator[int]:
     """Yield the ports without TLS: of the top, then of the hosts."""
-    for level in (said, *(host for _, host in _find_hosts(said))):
+    for level in (said, *(host for _, host in _find_below(said, "hosts"))):
         yield from (port for scheme, port in _find_listeners(level) if scheme == "http")
 
 
 def _find_sites(said: Mapping[str, Plain]) -> Iterator[str]:
     """Yield the URL of each host that has a plain name, by each address of its own or else of the top."""
-    for written, host in _find_hosts(said):
+    for written, host in _find_below(said, "hosts"):
         name, _, only = written.partition(":")
         for scheme, port in (*_find_listeners(host),) or _find_listeners(said):
             if only in {"", str(port)}:
                 yield from write_site(scheme, name, port)
 
 
-def _find_hosts(said: Mapping[str, Plain]) -> Iterator[tuple[str, Mapping[str, Plain]]]:
-    for hosts in _flatten(said.get("hosts", [])):
-        for name, options in hosts.items() if isinstance(hosts, dict) else ():
-            yield from ((name, host) for host in _flatten(options) if isinstance(host, dict))
+def _find_places(said: Mapping[str, Plain]) -> Iterator[tuple[str, Mapping[str, Plain]]]:
+    """Yield each host and each of its paths with what it sets for itself."""
+    for name, host in _find_below(said, "hosts"):
+        yield name, host
+        yield from ((f"{name}{path}", options) for path, options in _find_below(host, "paths"))
+
+
+def _find_below(level: Mapping[str, Plain], key: str) -> Iterator[tuple[str, Mapping[str, Plain]]]:
+    """Yield name and options of each host of the top, or of each path of a host."""
+    for groups in _flatten(level.get(key, [])):
+        for name, options in groups.items() if isinstance(groups, dict) else ():
+            yield from ((name, each) for each in _flatten(options) if isinstance(each, dict))
 
 
 def _find_listeners(level: Mapping[str, Plain]) -> Iterator[tuple[str, int]]:

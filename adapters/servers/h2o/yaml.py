@@ -79,7 +79,7 @@ class Document:
     def find_values(self) -> dict[str, str]:
         """Give those settings whose value is one word in its own place, once, or `{KEY: WORD}`."""
         found = self.read()
-        return {name: _join(found[name]) for name in self._find_places()}
+        return {name: join_words(found[name]) for name in self._find_places()}
 
     def has(self, name: str) -> bool:
         return name in self.read()
@@ -123,7 +123,7 @@ def _find_end(key: yaml.Node, node: yaml.Node) -> int | None:
     return node.end_mark.index if is_plain else None
 
 
-def _join(value: Plain) -> str:
+def join_words(value: Plain) -> str:
     """Return a word, or a mapping of one as it is written in one line."""
     if isinstance(value, dict):
         return "".join(f"{{{key}: {word}}}" for key, word in value.items())

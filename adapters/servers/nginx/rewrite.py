@@ -16,9 +16,8 @@ from tuner.adapters.servers.nginx.listen import DEFAULTS, write_options
 from tuner.adapters.servers.nginx.settings import HTTP, MAIN, SETTINGS, AccessLog, Setting
 from tuner.adapters.servers.nginx.syntax import ENCODING, Directive
 from tuner.errors import ConfigRejected
+from tuner.kit.config_files import name_places
 from tuner.ports import Config, Files, Installation, Scalar
-
-PLACES_SHOWN = 3
 
 
 def rewrite_files(config: Config, installation: Installation) -> Files:
@@ -46,8 +45,7 @@ def find_overrides(config: Config, installation: Installation) -> dict[str, str]
             layout.place(each) for each in others if not asked.items() <= setting.read(each.arguments).items()
         ]
         if places:
-            more = f" and {len(places) - PLACES_SHOWN} more" if len(places) > PLACES_SHOWN else ""
-            found |= dict.fromkeys(asked, ", ".join(places[:PLACES_SHOWN]) + more)
+            found |= dict.fromkeys(asked, name_places(places))
     return found
 
 

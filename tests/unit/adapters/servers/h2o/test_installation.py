@@ -171,3 +171,30 @@ def test_what_is_no_switch_never_reaches_a_file(value):
 def test_a_name_that_is_no_setting_never_reaches_a_file(name):
     with pytest.raises(ConfigRejected, match="Remove it from the search space"):
         H2o().rewrite({name: "x"}, find(DEBIAN))
+
+
+OVERRIDING = """\
+file.etag: ON
+hosts:
+  a.example:
+    file.etag: OFF
+    paths:
+      /: {file.dir: /srv}
+      /app: {proxy.timeout.io: 9000, proxy.reverse.url: "http://127.0.0.1:8080/"}
+  b.example:
+    paths:
+      /: [{file.dir: /srv}, {file.etag: OFF}]
+      /same: {file.etag: "on"}
+      /c: {file.etag: OFF}
+      /d: {file.etag: OFF}
+"""
+
+
+def test_what_hosts_and_paths_give_otherwise_is_told_with_its_places():
+    asked = {"proxy.timeout.io": 5000, "file.etag": True, "num-threads": 2}
+
+    assert H2o().find_overrides(asked, find(OVERRIDING)) == {
+        "proxy.timeout.io": "a.example/app",
+        "file.etag": "a.example, b.example/, b.example/c and 1 more",
+    }
+    assert H2o().find_overrides(asked, find(DEBIAN)) == {}
