@@ -52,6 +52,7 @@ test: lint ## Run all checks, and a test of every rule
 
 .PHONY: test-more
 test-more: setup ## Run the long tests that `make test` leaves out, and more examples of each property
+	@.ci/python ansible-lint
 	@$(TOGETHER) -m "($(MORE) or hypothesis) and not (alone or $(APART))" --hypothesis-profile=all-examples
 	@$(BIN)/python -m pytest -m "($(MORE)) and alone and not ($(APART))"
 
@@ -242,12 +243,13 @@ deb: setup ## Build a Debian package for this distribution, with all packages th
 
 .PHONY: lock
 lock: ## Renew requirements/ from pyproject.toml (needs uv)
-	@$(COMPILE) --group dev --extra dashboard --extra fleet --extra notebooks --extra websocket -o requirements/dev.txt >/dev/null
-	@$(COMPILE) --group build -c requirements/dev.txt -o requirements/run.txt >/dev/null
-	@$(COMPILE) --group build --group bench -c requirements/dev.txt -o requirements/bench.txt >/dev/null
+	@$(COMPILE) pyproject.toml --group dev --extra dashboard --extra fleet --extra notebooks --extra websocket -o requirements/dev.txt >/dev/null
+	@$(COMPILE) pyproject.toml --group build -c requirements/dev.txt -o requirements/run.txt >/dev/null
+	@$(COMPILE) pyproject.toml --group build --group bench -c requirements/dev.txt -o requirements/bench.txt >/dev/null
+	@echo ansible-lint | $(COMPILE) - -o requirements/ansible-lint.txt >/dev/null
 
 # Hashes for every platform, and no word of where the packages come from.
-COMPILE := uv pip compile pyproject.toml --quiet --upgrade --universal --python-version 3.11 \
+COMPILE := uv pip compile --quiet --upgrade --universal --python-version 3.11 \
 	--generate-hashes --no-header --no-emit-index-url
 
 .PHONY: clean

@@ -79,7 +79,7 @@ def consumer(name: str) -> Path:
     """Return where `make setup` unpacked what judges a format; skip the test where it could not."""
     place = CONSUMERS / name
     if not place.exists():
-        pytest.skip(f"{place} is missing; run `make setup`")
+        pytest.skip(f"{place} is missing; run `make setup` or `make test-more`")
     return place
 
 

@@ -3,6 +3,7 @@
 import json
 import re
 import shlex
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from tests.integration.exported import (
     UNIT,
     changed,
     consumer,
+    put,
     run,
     run_python,
     validate_kubernetes,
@@ -26,6 +28,10 @@ from tests.unit.simulated_study import make_summary
 from tuner.errors import UsageError
 from tuner.export import export
 from tuner.export.formats import FORMATS
+
+
+COMMAND = "ansible.builtin.command"
+LONG = " ".join(["nginx: the gain may be another one here."] * 9)
 
 
 @pytest.mark.parametrize("form", FORMATS)
@@ -94,6 +100,47 @@ def test_every_condition_of_the_role_is_a_boolean_as_newer_ansibles_demand(tmp_p
         for each in flat
         if not compared.search(each) and {**apply, "tuner_differs": True}.get(each) not in (True, False)
     ] == []
+
+
+def write_role(folder: Path) -> Path:
+    """Write the playbooks of a winner that has much to say, and return their folder."""
+    files = changed()
+    files["nginx"] = replace(files["nginx"], doubts=(LONG,))
+    put(export(make_summary(searches=4), "ansible", rendered=files), folder)
+    return folder / "tuner-ansible"
+
+
+def test_long_lines_of_a_head_are_broken_as_linters_demand(tmp_path: Path) -> None:
+    folder = write_role(tmp_path)
+
+    lines = [line for path in folder.rglob("*.yml") for line in path.read_text().splitlines()]
+    assert max(map(len, lines)) <= 160
+    assert LONG in " ".join((folder / "apply.yml").read_text().replace("#", " ").split())
+
+
+def test_every_command_of_the_role_says_when_it_changes_something(tmp_path: Path) -> None:
+    folder = write_role(tmp_path)
+    tasks = yaml.safe_load((folder / "roles/tuner/tasks/main.yml").read_text())
+    within = [each for task in tasks for part in ("block", "rescue") for each in task.get(part, ())]
+    commands = [each for each in (*tasks, *within) if COMMAND in each]
+
+    assert len(commands) > 4
+    assert all("changed_when" in each or "removes" in each[COMMAND] for each in commands)
+
+
+@pytest.mark.more
+def test_ansible_lint_finds_nothing_in_the_role_with_its_strictest_profile(tmp_path: Path) -> None:
+    lint = consumer("ansible-lint") / "bin/ansible-lint"
+    folder = write_role(tmp_path)
+
+    said = run(
+        str(lint), "--offline", "--nocolor", "--strict", "--profile", "production", "apply.yml", "undo.yml",
+        cwd=folder, HOME=str(tmp_path), LC_ALL="C.UTF-8",
+    )  # fmt: skip
+
+    assert "'production' was required, and it passed" in said
+    (read,) = re.findall(r"in (\d+) files processed", said)
+    assert int(read) >= len([*folder.rglob("*.yml")])
 
 
 READ_PROFILE = """

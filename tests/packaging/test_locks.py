@@ -9,7 +9,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).parents[2]
-LOCKS = ("run.txt", "dev.txt", "bench.txt", "schemas.txt")
+LOCKS = ("run.txt", "dev.txt", "bench.txt", "schemas.txt", "ansible-lint.txt")
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 
 

@@ -6,6 +6,7 @@ besides ansible.builtin, and no right besides `become`.
 
 from importlib import resources
 from pathlib import PurePosixPath
+from textwrap import wrap
 from typing import Any
 
 from tuner.deploy.systemd_limits import UNITS
@@ -18,6 +19,8 @@ from tuner.report.summary import Summary
 FOLDER = "tuner-ansible"
 ROLE = f"{FOLDER}/roles/tuner"
 APPLY, UNDO = "apply", "undo"
+WIDTH = 160
+"""Of a line, as ansible-lint allows it by default."""
 
 
 def write_ansible(summary: Summary, change: HostChange) -> dict[str, bytes]:
@@ -41,7 +44,18 @@ def write_ansible(summary: Summary, change: HostChange) -> dict[str, bytes]:
 
 
 def _write(head: str, document: Any) -> bytes:  # noqa: ANN401 - whatever YAML holds
-    return f"{head}---\n{dump_yaml(document)}".encode()
+    return f"{_fold(head)}---\n{dump_yaml(document)}".encode()
+
+
+def _fold(comments: str) -> str:
+    """Break the lines of a comment that are too long."""
+    return "".join(
+        f"{part}\n"
+        for line in comments.splitlines()
+        for part in wrap(
+            line, WIDTH, subsequent_indent="#   ", break_long_words=False, break_on_hyphens=False
+        )
+    )
 
 
 def _describe_play(way: str) -> dict[str, Any]:
