@@ -10,9 +10,11 @@ from threading import Event, Thread
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
+from rich.console import Console, ConsoleOptions, ConsoleRenderable, Group, RenderableType, RenderResult
+from rich.control import Control
 from rich.live import Live
 from rich.progress_bar import ProgressBar
+from rich.segment import ControlType, Segment
 from rich.table import Table
 from rich.text import Text
 
@@ -34,6 +36,8 @@ if TYPE_CHECKING:
     from tuner.statistics.baseline_level import Speedup
 
 NOTES_SHOWN = 4
+MOST_SHOWN = 5
+"""Leaders, and notes; fewer on a low terminal."""
 CHANGES_SHOWN = 6
 P99 = 0.99
 TRIALS_SHOWN = 48
@@ -56,7 +60,10 @@ def open_progress(console: Console, *, verbose: bool = False) -> Iterator[Progre
     progress = LiveProgress(console)
     with progress.live:
         progress.draw()
-        yield progress
+        try:
+            yield progress
+        finally:
+            progress.end_wait()
 
 
 class LiveProgress:
@@ -67,7 +74,8 @@ class LiveProgress:
     """
 
     def __init__(self, console: Console, *, clock: Clock = time) -> None:
-        self.live = Live(console=console, auto_refresh=False, transient=True)
+        self._drawn = Drawn()
+        self.live = ResizableLive(self._drawn, console=console)
         self._clock = clock
         self._begun_s = clock.monotonic()
         self._stage = "starting"
@@ -122,10 +130,20 @@ class LiveProgress:
         self._left_s = seconds
         self.draw()
 
-    def draw(self) -> None:
-        self.live.update(self._screen(), refresh=True)
+    def end_wait(self) -> None:
+        """Count down no longer."""
+        self._is_quiet.set()
 
-    def _screen(self) -> RenderableType:
+    def draw(self) -> None:
+        """Draw it; where a terminal is too low for everything, with fewer leaders and notes."""
+        console = self.live.console
+        for most in range(MOST_SHOWN, 0, -1):
+            self._drawn.screen = self._screen(most)
+            if len(console.render_lines(self._drawn.screen, pad=False)) <= console.height:
+                break
+        self.live.refresh()
+
+    def _screen(self, most: int = MOST_SHOWN) -> RenderableType:
         elapsed_s = self._clock.monotonic() - self._begun_s
         left_s = self._left_s or 0.0
         head = Table.grid(padding=(0, 2), expand=True)
@@ -140,12 +158,12 @@ class LiveProgress:
         body.add_column(ratio=1)
         if self._baseline_rps is not None:
             body.add_row("baseline", f"{say_rate(self._baseline_rps)} requests/s")
-        for title, text in self._describe_leaders():
+        for title, text in self._describe_leaders(self._leaders[:most]):
             body.add_row(title, text)
         body.add_row("now", self._now if self._is_quiet.is_set() else self._say_wait())
         body.add_row("last", self._last)
         body.add_row("trials", Sparkline([*self._speedups]))
-        for remark in self._notes:
+        for remark in list(self._notes)[-most:]:
             body.add_row("", Text(remark, style="yellow"))
         return Group(head, bar, body)
 
@@ -159,17 +177,62 @@ class LiveProgress:
         trials = f", {self._done} of {self._total} trials" if self._total else f", {self._done} trials"
         return Text.assemble((self._stage, "bold"), f"{place}{trials}")
 
-    def _describe_leaders(self) -> Iterator[tuple[str, Text]]:
+    def _describe_leaders(self, leaders: Sequence[Leader]) -> Iterator[tuple[str, Text]]:
         """Yield the best with their figures and what each alone changes, then what all change."""
-        if not self._leaders:
+        if not leaders:
             yield "best estimate", Text("the default")
             return
-        common = find_common([each.changes for each in self._leaders])
-        for place, leader in enumerate(self._leaders):
+        common = find_common([each.changes for each in leaders])
+        for place, leader in enumerate(leaders):
             text = describe_leader(leader, is_first=not place, but=common, baseline_rps=self._baseline_rps)
             yield ("" if place else "best estimate"), text
         if common:
-            yield ("all change" if len(self._leaders) > 1 else "it changes"), Text(describe_changes(common))
+            yield ("all change" if len(leaders) > 1 else "it changes"), Text(describe_changes(common))
+
+
+class Drawn:
+    """What a live display shows, without blanks at the ends of its lines, and how wide these were drawn."""
+
+    def __init__(self) -> None:
+        self.screen: RenderableType = ""
+        self._widths: tuple[int, ...] = ()
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """Draw what there is now."""
+        lines = [cut_blanks(line) for line in console.render_lines(self.screen, options, pad=False)]
+        self._widths = tuple(map(Segment.get_line_length, lines[: options.size.height]))
+        for line in lines:
+            yield from line
+            yield Segment.line()
+
+    def count_broken(self, width: int) -> int:
+        """Return how many rows more than lines this takes on a terminal that has this width by now."""
+        return sum(max(0, each - 1) // width for each in self._widths)
+
+
+class ResizableLive(Live):
+    """Also clears the rows into which a terminal that was made narrower has broken drawn lines.
+
+    Terminals that cut such lines off instead, as xterm does, lose so many lines of older output.
+    """
+
+    def __init__(self, drawn: Drawn, *, console: Console) -> None:
+        super().__init__(drawn, console=console, auto_refresh=False, transient=True)
+        self._drawn = drawn
+
+    def process_renderables(self, renderables: list[ConsoleRenderable]) -> list[ConsoleRenderable]:
+        """Move the cursor to where rich takes it to be, and then do as it does."""
+        broken = self._drawn.count_broken(self.console.width)
+        row_up = ((ControlType.ERASE_IN_LINE, 2), (ControlType.CURSOR_UP, 1))
+        up = Control(ControlType.CARRIAGE_RETURN, *row_up * broken)
+        return [up, *super().process_renderables(renderables)]
+
+
+def cut_blanks(line: list[Segment]) -> list[Segment]:
+    """Return the parts of a line without blanks at its end."""
+    while line and not line[-1].text.rstrip():
+        line = line[:-1]
+    return [*line[:-1], Segment(line[-1].text.rstrip(), line[-1].style)] if line else []
 
 
 def find_common(changes: Sequence[Changes]) -> Changes:

@@ -13,11 +13,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
+from rich.text import Text
 
 from tests.unit.simulated_study import make_summary
 from tuner.campaign.progress import Leader, Progress
 from tuner.records import Failure, Role, State
-from tuner.report.progress import ASCII_BARS, BARS, LineProgress, LiveProgress, Sparkline, open_progress
+from tuner.report.progress import (
+    ASCII_BARS,
+    BARS,
+    Drawn,
+    LineProgress,
+    LiveProgress,
+    Sparkline,
+    open_progress,
+)
 from tuner.statistics.baseline_level import Speedup
 
 SPEEDUP = Speedup(log_ratio=0.27, variance=0.0004)
@@ -143,6 +152,33 @@ def test_the_live_display_fits_every_width(width: int) -> None:
     shown = console.export_text()
     assert max(len(line) for line in shown.splitlines()) <= width
     assert "sendfile off, worker_processes 1" in " ".join(shown.split())
+
+
+def test_a_low_terminal_shows_fewer_leaders_and_notes_and_the_newest_of_them() -> None:
+    console = Console(width=80, height=15, force_terminal=True, color_system=None, file=StringIO())
+    progress = LiveProgress(console)
+    settings = {f"client_header_buffer_number_{number}": (1, 2) for number in range(6)}
+    progress.leaders(
+        [Leader(changes={**settings, "aio": ("off", place)}, speedup=SPEEDUP, trials=1) for place in range(5)]
+    )
+    for number in range(4):
+        progress.note(f"note {number}: {'other programs disturbed it ' * 6}")
+    progress.draw()
+    with console.capture() as drawn:
+        console.print(progress._drawn)
+
+    lines = drawn.get().splitlines()
+    assert len(lines) <= 15
+    assert any(line.startswith("best estimate  1.31×") for line in lines)
+    assert [number for number in range(4) if f"note {number}" in drawn.get()] == [3]
+
+
+def test_rows_are_counted_into_which_a_narrower_terminal_breaks_lines() -> None:
+    drawn = Drawn()
+    drawn.screen = Text(f"{'x' * 100}\n{'y' * 31}{' ' * 50}\n\nz")
+    make_console(is_terminal=True, width=100).print(drawn)
+
+    assert [drawn.count_broken(width) for width in (120, 100, 99, 50, 31, 30)] == [0, 0, 1, 1, 3, 4]
 
 
 def draw(sparkline: Sparkline, *, width: int = 60, encoding: str = "utf-8") -> str:

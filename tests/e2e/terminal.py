@@ -1,0 +1,74 @@
+"""A terminal that tests can look at and resize: a window of tmux, with a server of its own."""
+
+import os
+import shlex
+import subprocess
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from tests.integration.waiting import wait_until
+
+Size = tuple[int, int]
+"""Columns and rows."""
+PATIENCE_S = 60.0
+SETTINGS = """\
+set -g status off
+set -g window-size manual
+set -g default-terminal tmux-256color
+"""
+STAYS = ("sh", "-c", '"$@"; exec cat', "sh")
+"""Keeps the window open after a program has ended."""
+
+
+class Terminal:
+    """What a program has written so far, as a person would see it."""
+
+    def __init__(self, folder: Path, variables: Mapping[str, str]) -> None:
+        self._folder, self._variables = folder, variables
+
+    def run(self, argv: Sequence[object], size: Size) -> None:
+        """Begin to run a program in a new terminal."""
+        (self._folder / "tmux.conf").write_text(SETTINGS)
+        columns, rows = map(str, size)
+        command = shlex.join([*STAYS, *map(str, argv)])
+        self._tmux("-f", "tmux.conf", "new-session", "-d", "-x", columns, "-y", rows, command)
+
+    def resize(self, size: Size) -> None:
+        columns, rows = map(str, size)
+        self._tmux("resize-window", "-x", columns, "-y", rows)
+
+    def read(self, *options: str) -> list[str]:
+        """Return the lines on the screen, without empty ones at its end."""
+        return self._tmux("capture-pane", "-p", *options).rstrip().split("\n")
+
+    def read_all(self) -> list[str]:
+        """Return the lines that scrolled out of the screen as well; those that it broke are whole again."""
+        return [line.rstrip() for line in self.read("-J", "-S", "-")]
+
+    def wait_for(self, words: str) -> list[str]:
+        """Wait until words are on the screen, and return its lines."""
+        wait_until(lambda: any(words in line for line in self.read("-J")), patience_s=PATIENCE_S)
+        return self.read()
+
+    def close(self) -> None:
+        subprocess.run(
+            ("tmux", "-S", "tmux.socket", "kill-server"), cwd=self._folder, check=False, capture_output=True
+        )
+
+    def _tmux(self, *arguments: str) -> str:
+        done = subprocess.run(
+            ("tmux", "-u", "-S", "tmux.socket", *arguments), cwd=self._folder, env={**self._variables},
+            check=True, capture_output=True, text=True, timeout=PATIENCE_S,
+        )  # fmt: skip
+        return done.stdout
+
+
+@contextmanager
+def open_terminal(folder: Path, variables: Mapping[str, str]) -> Iterator[Terminal]:
+    """Open a terminal in a folder; what runs in it ends with the block."""
+    terminal = Terminal(folder, {**os.environ, **variables})
+    try:
+        yield terminal
+    finally:
+        terminal.close()

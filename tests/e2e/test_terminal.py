@@ -1,0 +1,83 @@
+"""Screens as a person sees them in a terminal: small or large, quiet or noisy, resized meanwhile."""
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TextIO
+
+import pytest
+
+from tests.e2e.command_line import TUNER, CommandLine
+from tests.e2e.play_live import NOTES, OLDER, VERDICT
+from tests.e2e.terminal import Size, Terminal, open_terminal
+from tests.e2e.test_live_view import environment
+from tests.finished_study import finish
+from tests.more import leave_to_more
+from tuner.study import load_study
+
+ROOT = Path(__file__).parents[2]
+SMALL, LARGE = (80, 24), (120, 40)
+PLAYED = leave_to_more([(SMALL, "noisy"), (SMALL, "quiet"), (LARGE, "noisy"), (LARGE, "quiet")])
+
+
+@contextmanager
+def playing(folder: Path, size: Size, kind: str) -> Iterator[tuple[Terminal, TextIO]]:
+    """Play the search of a study in a terminal; each line that is written makes another trial."""
+    file = folder / "trials"
+    os.mkfifo(file)
+    with open_terminal(folder, environment({"PYTHONPATH": str(ROOT)})) as terminal:
+        terminal.run((sys.executable, "-m", "tests.e2e.play_live", file, kind), size)
+        # Opened for both: it would wait for a reader otherwise, which may have failed.
+        with os.fdopen(os.open(file, os.O_RDWR), "w", buffering=1) as trials:
+            yield terminal, trials
+
+
+@pytest.mark.parametrize(("size", "kind"), PLAYED)
+def test_the_live_display_fits_the_terminal(size: Size, kind: str, tmp_path: Path) -> None:
+    with playing(tmp_path, size, kind) as (terminal, trials):
+        print(file=trials)
+        shown = terminal.wait_for("search (2 of 8), 1 of 20 trials")
+
+    text = " ".join(" ".join(shown).split())
+    assert len(shown) <= size[1]
+    assert "…" not in text
+    assert "..." not in text
+    for words in ("2 min 10 s left", "baseline", "best estimate", "all change", "trials", "sendfile off"):
+        assert words in text
+    if kind == "noisy":
+        assert "now waiting for a quiet host, up to 59 min" in text
+        assert NOTES[-1] in text
+    else:
+        assert "now search 4 settings changed" in text
+
+
+def test_nothing_is_left_of_the_live_display_when_its_terminal_is_resized(tmp_path: Path) -> None:
+    with playing(tmp_path, LARGE, "quiet") as (terminal, trials):
+        for number, size in enumerate((LARGE, SMALL, (50, 24), (100, 30), (40, 40), LARGE), 1):
+            terminal.resize(size)
+            print(file=trials)
+            terminal.wait_for(f"{number} of 20 trials")
+            lines = terminal.read_all()
+            assert lines[0] == OLDER, size
+            assert sum("best estimate" in line for line in lines) == 1, size
+            assert sum("━" in line for line in lines) == 1, size
+        terminal.resize(SMALL)
+        trials.close()
+        terminal.wait_for(VERDICT)
+        assert terminal.read_all() == [OLDER, VERDICT]
+
+
+@pytest.mark.parametrize(("size",), leave_to_more([(SMALL,), (LARGE,)]))
+def test_a_study_is_shown_on_one_screen_that_ends_with_the_verdict(size: Size, tmp_path: Path) -> None:
+    study = CommandLine(tmp_path).write()
+    finish(load_study(study), {"worker_connections": 2000})
+    with open_terminal(tmp_path, environment({})) as terminal:
+        terminal.run((TUNER, "show", study), size)
+        *_, verdict = terminal.wait_for("against default")
+        lines = terminal.read_all()
+
+    assert verdict.startswith("test: ")
+    assert verdict.endswith("pairs of winner against default")
+    assert len(lines) < size[1]
