@@ -75,6 +75,10 @@ docs: setup ## Build the documentation as a site (site/index.html); fails on a b
 session: setup ## Record what `tuner show` and `tuner explain` print about STUDY as pictures of the documentation
 	@$(BIN)/python -m docs.generate.session "$(STUDY)" docs/images
 
+.PHONY: pictures
+pictures: setup ## Renew the pictures of the documentation from STUDY, a finished study
+	@$(BIN)/python -m benchmarks.pictures "$(STUDY)"
+
 .PHONY: tools
 tools: .tools/bin/oha .tools/bin/k6 ## Build oha and k6, which Debian lacks (needs cargo and go; takes a while)
 

@@ -97,8 +97,8 @@ class Page:
         return len(re.findall(rb"/Type\s*/Page\b", base64.b64decode(document)))
 
     def photograph(self, path: Path) -> None:
-        """Save the whole page as PNG."""
-        picture = self.call("Page.captureScreenshot", captureBeyondViewport=True)["data"]
+        """Save what the window shows of the page as PNG."""
+        picture = self.call("Page.captureScreenshot")["data"]
         path.write_bytes(base64.b64decode(picture))
 
     def call(self, method: str, **parameters: object) -> Any:
