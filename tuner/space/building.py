@@ -14,11 +14,11 @@ from tuner.space.expressions import (
     FUNCTIONS,
     Evaluator,
     Expression,
-    Special,
     is_at_least,
     parse_version,
 )
 from tuner.space.hints import read_hint
+from tuner.space.lacking import say_lacking
 from tuner.space.parameters import (
     CURRENT,
     NOT_ALLOWED,
@@ -321,19 +321,10 @@ def _fold_acting(
         return parameter
     if acts:
         return replace(parameter, acts_when=None)
-    known = {**settled, **load}
-    values = [f"{name} is {_say(known[name])}" for name in sorted(condition.names & known.keys())]
-    passed_on = [f"requests are passed on in {condition.asked_backend}"] if condition.asked_backend else []
-    here = ", ".join([*passed_on, *values])
-    inert = f"it acts only when `{condition.text}`" + (f"; here {here}" if here else "")
+    inert = f"it acts only {say_lacking(condition, settled, load)}"
     if is_named:
         return replace(parameter, acts_when=None, inert=inert)
     return replace(parameter, inert=inert, pinned=f"it has no effect under this load: {inert}")
-
-
-def _say(value: object) -> str:
-    plain = value.value if isinstance(value, Special) else value
-    return ("on" if plain else "off") if isinstance(plain, bool) else str(plain)
 
 
 def _fold_bounds(parameter: Parameter, settled: Scope) -> Parameter:

@@ -275,12 +275,6 @@ class Expression:
                 return None
             raise
 
-    @property
-    def asked_backend(self) -> str:
-        """The protocol in which requests are passed on; empty where they are not or it does not ask."""
-        functions = {node.id for node in ast.walk(self.tree) if isinstance(node, ast.Name)}
-        return self.evaluator.backend if "passes_to" in functions else ""
-
     def failure(self, reason: str, names: Mapping[str, object]) -> UsageError:
         """Return the error of a failed evaluation, with the values that it was made with."""
         used = ", ".join(f"{name} = {_plain(names[name])!r}" for name in sorted(self.names) if name in names)

@@ -240,7 +240,7 @@ def test_what_cannot_act_under_the_load_is_told_with_its_reason(settings, closed
     setup = replace(make_setup(settings, closed_space), space=closed_space)
     found = Findings(setup=setup, window=window(), deploy_s=0.1, calibration=None)
 
-    told = "it acts only when `not passes_to('websocket') and keepalive`; here keepalive is off"
+    told = "it acts only with keep-alive"
     inert = setup.space.inert
     assert f"{len(inert)} more cannot act under this load (listed by -v)" in found.as_text()
     assert told not in found.as_text()
@@ -256,7 +256,7 @@ def test_what_cannot_act_and_is_named_by_the_study_is_a_warning(settings, closed
     found = Findings(setup=setup, window=window(), deploy_s=0.1, calibration=None)
 
     (warning,) = found.warnings
-    assert warning.startswith("open_file_cache_valid has no effect under this load (it acts only when")
+    assert warning.startswith("open_file_cache_valid has no effect under this load (it acts only on an installed")
     assert "open_file_cache_valid" in found.as_json()["parameters"]
 
 

@@ -336,12 +336,12 @@ def test_what_cannot_act_stands_there_with_the_reason_and_its_source() -> None:
 
     assert "without effect under this load" in shown
     assert "keepalive_requests" in shown
-    assert "here keepalive is off" in shown
+    assert "it acts only with keep-alive" in shown
     assert "without effect under this load" not in page()
 
 
 def test_scripts_are_told_what_was_not_searched() -> None:
     told = summary_json(replace(summary(), space=of_load("nginx", keepalive=False)))["not_searched"]
 
-    assert told["cannot_act"]["keepalive_requests"]["reason"].endswith("here keepalive is off")
+    assert told["cannot_act"]["keepalive_requests"]["reason"] == "it acts only with keep-alive"
     assert told["held"]["etag"].startswith("its risk is semantic")

@@ -95,7 +95,7 @@ def test_a_study_shows_what_it_searches_and_why_it_leaves_out_the_rest():
     found = {
         "searched": ["sendfile", "aio"],
         "cannot_act": {
-            "keepalive_requests": {"reason": "it acts only when `keepalive`", "source": "the code"}
+            "keepalive_requests": {"reason": "it acts only with keep-alive", "source": "the code"}
         },
         "searched_all_the_same": {},
         "held": {"etag": "semantic"},
@@ -107,7 +107,7 @@ def test_a_study_shows_what_it_searches_and_why_it_leaves_out_the_rest():
 
     assert "tuned under wrk, 100 connections" in shown
     assert "sendfile, aio" in shown
-    assert "keepalive_requests: it acts only when `keepalive`" in shown
+    assert "keepalive_requests: it acts only with keep-alive" in shown
     assert "Source: the code" in shown
     assert "etag: semantic" in shown
     assert "not there" not in shown

@@ -37,7 +37,7 @@ class TestConditions:
     def test_what_cannot_act_keeps_its_default_and_is_no_dimension(self, tmp_path):
         space = one("keepalive", tmp_path, load=CLOSED)
 
-        assert space.inert == {"x": "it acts only when `keepalive`; here keepalive is off"}
+        assert space.inert == {"x": "it acts only with keep-alive"}
         assert searched(space) == {"n", "flag"}
         assert space.default()["x"] == 3
 
@@ -91,7 +91,7 @@ class TestOtherParameters:
 
     def test_one_that_is_held_decides_for_good(self, tmp_path):
         assert one("flag", tmp_path, {"without": ["flag"]}).inert == {
-            "x": "it acts only when `flag`; here flag is off"
+            "x": "it acts only if flag is on"
         }
         assert not one("flag", tmp_path, {"set": {"flag": True}}).inert
 
@@ -129,7 +129,7 @@ class TestStudies:
 
         assert "x" in searched(space)
         assert space.inert == {}
-        assert space.inert_but_tuned == {"x": "it acts only when `keepalive`; here keepalive is off"}
+        assert space.inert_but_tuned == {"x": "it acts only with keep-alive"}
 
     def test_another_reason_not_to_search_it_stands(self, tmp_path):
         space = one("keepalive, risk: risky", tmp_path, load=CLOSED)
