@@ -1,11 +1,14 @@
 """Why a setting cannot act, in plain words."""
 
+from pathlib import Path
+
 import pytest
 
 from tests.unit.space.samples import load, with_parameter
 from tests.unit.space.test_acting import INT, of_load
 from tuner.space import available_spaces
 
+OTHER = "  other: {kind: int, low: 1, high: 9, default: 3}\n"
 LOAD = {
     "keepalive": False, "pipelining": False, "page_bytes": 61_000, "pages": 1, "protocol": "http/1.1",
     "tls": False, "fastopen": False, "streams": 1, "accepts_gzip": False, "uploads": False, "loopback": True,
@@ -34,11 +37,11 @@ LOAD = {
          "if `n * connections > 4000` (here connections is 100, n is 3) or with keep-alive"),
     ],
 )  # fmt: skip
-def test_only_what_lacks_is_named(condition: str, said: str, tmp_path) -> None:
+def test_only_what_lacks_is_named(condition: str, said: str, tmp_path: Path) -> None:
     body = f'{INT}, acts_when: "{condition}"'
     held = {"without": ["flag", "n"]}
 
-    space = load(with_parameter(body), tmp_path, held, load=LOAD)
+    space = load(with_parameter(body, OTHER), tmp_path, held, load=LOAD)
 
     assert space.inert == {"x": f"it acts only {said}"}
 
