@@ -5,7 +5,7 @@ The first screen answers what to change, by how much, how sure, at what price, h
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from tuner.records import Role, State
@@ -120,7 +120,6 @@ def list_worse(summary: "Summary") -> list[tuple[str, str]]:
             "bad",
             "Without `allow: [capacity]` it is neither exported nor applied." if summary.is_held_back else "",
         ),
-        ("open", describe_limit(summary)),
         ("open", describe_growth(summary)),
         ("open", describe_tail(summary)),
         ("open", describe_age(summary.gain.age if summary.gain else None, summary.side)),
@@ -172,6 +171,12 @@ def list_contents(
 
 
 def describe_verdict(summary: "Summary") -> Headline:
+    """Return how the study ended, or how far it is, and whether the load generator was the limit."""
+    headline, limit = _find_verdict(summary), describe_limit(summary)
+    return replace(headline, text=f"{headline.text} {limit}") if limit else headline
+
+
+def _find_verdict(summary: "Summary") -> Headline:
     """Return how the study ended, or how far it is."""
     gain = summary.gain
     if gain is not None and gain.verdict == "improved":

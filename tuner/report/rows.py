@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from tuner.explain.explanation import Finding
-from tuner.records import Blame, Metric, Role
+from tuner.records import Blame, Metric, Role, State
 from tuner.report.wording import (
     LATER,
     LIMITED,
@@ -394,8 +394,15 @@ def interaction_rows(summary: "Summary") -> list[Row]:
 
 
 def failure_rows(summary: "Summary") -> list[Row]:
-    """Count trials without a measurement by class: class, trials, their roles, one reason."""
-    lost = [(trial, trial.failure) for trial in summary.trials if trial.failure is not None]
+    """Count trials without a measurement by class: class, trials, their roles, one reason.
+
+    Those that were stopped early have one.
+    """
+    lost = [
+        (trial, trial.failure)
+        for trial in summary.trials
+        if trial.failure is not None and trial.state is not State.PRUNED
+    ]
     counts = Counter(failure.kind for _, failure in lost)
     rows: list[Row] = []
     for kind, count in counts.most_common():

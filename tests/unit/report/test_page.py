@@ -21,7 +21,7 @@ from tuner.report.figures.objects import to_plotly
 from tuner.report.figures.settings import draw_slice, draw_slices
 from tuner.report.markup import SCRIPT_TAG, embed_script
 from tuner.report.page import STATES, describe_verdict, render_report
-from tuner.report.rows import setting_rows
+from tuner.report.rows import failure_rows, setting_rows
 from tuner.report.summary import Summary
 from tuner.report.summary_json import summary_json
 from tuner.statistics.confirmation.paired_gain import judge_pairs
@@ -268,6 +268,16 @@ def test_an_unproven_gain_is_not_celebrated() -> None:
     assert "Not proven. The pairs do not decide. Keep the default." in text
 
 
+def test_a_trial_that_was_stopped_early_is_no_failure() -> None:
+    trial = next(each for each in summary().trials if each.role is Role.SEARCH and each.counts)
+    pruned = replace(trial, state=State.PRUNED, failure=Failure(kind="pruned", reason="clearly worse"))
+    failed = replace(trial, state=State.FAILED, windows=(), failure=Failure(kind="rejected", reason="no"))
+
+    rows = failure_rows(replace(summary(), trials=(pruned, failed)))
+
+    assert [row[:2] for row in rows] == [("rejected", "1")]
+
+
 def test_failed_requests_are_counted_by_kind() -> None:
     plain = make_summary(searches=3)
     first, *rest = plain.trials
@@ -313,7 +323,7 @@ def test_a_gain_that_the_generator_limited_is_called_a_lower_bound() -> None:
 
     text = render_report(replace(summary(), winner=replace(winner, is_lower_bound=True)))
 
-    assert "lower bounds" in text
+    assert "lower bounds" in text.split("<h2")[0].split('<div class="first">')[0]
     assert "lower bounds" not in page()
 
 
