@@ -14,6 +14,8 @@ from tuner.records import Role
 from tuner.statistics.baseline_level import Speedup
 
 OLDER, VERDICT = "a line of an earlier command", "the verdict"
+MANY = 50
+"""Such lines, so that the display stands at the lower end of its terminal."""
 TOTAL = 20
 CHANGES: dict[str, tuple[Scalar, Scalar]] = {
     "sendfile": (True, False),
@@ -55,7 +57,7 @@ def begin(progress: Progress, *, is_noisy: bool) -> None:
 def main() -> None:
     """Play it, and end with the file."""
     file, kind = sys.argv[1:]
-    print(OLDER, flush=True)
+    print("\n".join([OLDER] * MANY), flush=True)
     with Path(file).open() as lines, show_progress() as progress:
         begin(progress, is_noisy=kind == "noisy")
         done = 0

@@ -11,7 +11,7 @@ from typing import TextIO
 import pytest
 
 from tests.e2e.command_line import TUNER, CommandLine
-from tests.e2e.play_live import NOTES, OLDER, VERDICT
+from tests.e2e.play_live import MANY, NOTES, OLDER, VERDICT
 from tests.e2e.terminal import Size, Terminal, open_terminal
 from tests.e2e.test_live_view import environment
 from tests.finished_study import finish
@@ -61,13 +61,13 @@ def test_nothing_is_left_of_the_live_display_when_its_terminal_is_resized(tmp_pa
             print(file=trials)
             terminal.wait_for(f"{number} of 20 trials")
             lines = terminal.read_all()
-            assert lines[0] == OLDER, size
+            assert lines[:MANY] == [OLDER] * MANY, size
             assert sum("best estimate" in line for line in lines) == 1, size
             assert sum("━" in line for line in lines) == 1, size
         terminal.resize(SMALL)
         trials.close()
         terminal.wait_for(VERDICT)
-        assert terminal.read_all() == [OLDER, VERDICT]
+        assert terminal.read_all() == [*[OLDER] * MANY, VERDICT]
 
 
 @pytest.mark.parametrize(("size",), leave_to_more([(SMALL,), (LARGE,)]))

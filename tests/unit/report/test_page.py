@@ -278,6 +278,10 @@ def test_a_trial_that_was_stopped_early_is_no_failure() -> None:
     assert [row[:2] for row in rows] == [("rejected", "1")]
 
 
+def test_a_p_value_that_cannot_be_less_says_so() -> None:
+    assert "p = 0.125, the least that 4 pairs can give" in render_report(make_summary(searches=4, pairs=4))
+
+
 def test_failed_requests_are_counted_by_kind() -> None:
     plain = make_summary(searches=3)
     first, *rest = plain.trials
