@@ -7,7 +7,7 @@ from pathlib import Path, PurePosixPath
 
 from tuner.campaign.prepare import prepare
 from tuner.commands.differences import Differences, describe_moved, find_differences
-from tuner.commands.page import REPORT, keep_page, make_page, write_page
+from tuner.commands.page import CANDIDATE, EXPORTS, REPORT, keep_page, make_page, write_page
 from tuner.commands.session import Reading, open_begun
 from tuner.errors import TargetError
 from tuner.export import (
@@ -30,10 +30,6 @@ from tuner.study import Study
 from tuner.study.cache import is_sealed, make_seal
 from tuner.study.facts import DIFFERENCES, SealedDifferences
 from tuner.study.folder import list_files, translated, write_file, write_named
-
-EXPORTS = "exports"
-CANDIDATE = "candidate"
-"""Folder below the exports of what was found and is not shipped."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

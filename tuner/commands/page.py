@@ -13,6 +13,9 @@ from tuner.study.digest import make_study_key
 from tuner.study.folder import read_file, require_own, write_file, write_named
 
 REPORT = "report.html"
+EXPORTS = "exports"
+CANDIDATE = "candidate"
+"""Folder below the exports of what was found and is not shipped."""
 NAME = "page.html"
 """In the cache: the report itself may be anywhere, and is its reader's."""
 
@@ -45,8 +48,7 @@ def list_commands(reading: Reading) -> list[tuple[str, str]]:
     """Return what applies the winner and undoes it, or measures what was found again: title and command."""
     summary, study = reading.summary, shlex.quote(str(reading.settings.path))
     if summary.winner is None:
-        again = ("Measure the candidate again", f"tuner compare {study} default candidate")
-        return [again] if summary.found is not None else []
+        return _list_commands_of_found(reading) if summary.found is not None else []
     if summary.is_held_back:
         return []
     if reading.settings.target.is_managed:
@@ -59,6 +61,18 @@ def list_commands(reading: Reading) -> list[tuple[str, str]]:
         ("Apply them on the server's host", "sh out/tuner-shell/apply.sh"),
         ("Undo them", "sh out/tuner-shell/undo.sh"),
     ]
+
+
+def _list_commands_of_found(reading: Reading) -> list[tuple[str, str]]:
+    """Return what measures the candidate again, and where its files are if it has any."""
+    from tuner.report.summary import as_candidate
+
+    study = shlex.quote(str(reading.settings.path))
+    files = shlex.quote(str(reading.settings.folder / EXPORTS / CANDIDATE))
+    again = ("Measure the candidate again", f"tuner compare {study} default candidate")
+    if as_candidate(reading.summary).is_held_back:
+        return [again]
+    return [again, ("Its files, which say how to apply and undo it", f"ls {files}")]
 
 
 def keep_page(reading: Reading, page: bytes) -> None:

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from dataclasses import replace
 
 import pytest
 
@@ -9,12 +10,14 @@ from tests.unit.simulated_study import FINGERPRINT
 from tests.unit.simulation import TUNED, SimulatedHost, make_campaign, open_on_disk, space_of, write_study
 from tuner.campaign.campaign import run_campaign
 from tuner.commands.page import NAME as PAGE
-from tuner.commands.page import find_page, keep_page, make_page
+from tuner.commands.page import find_page, keep_page, list_commands, make_page
 from tuner.commands.session import read
 from tuner.explain.cache import NAME as EXPLANATION
 from tuner.report.explanation.as_json import explanation_json
+from tuner.report.summary import Found
 from tuner.report.summary_json import summary_json
 from tuner.space import SpaceFacts, facts_to_json
+from tuner.statistics.baseline_level import Speedup
 from tuner.study import load_study
 from tuner.study.cache import FOLDER, keep
 from tuner.study.facts import PRESET, SPACE_FACTS, VERDICT
@@ -147,3 +150,15 @@ def test_a_page_that_was_changed_is_not_found(settings):
     path.write_bytes(path.read_bytes() + b"<script>")
 
     assert find_page(settings) is None
+
+
+def test_a_rejected_candidate_is_measured_again_or_tried_by_its_files(settings):
+    reading = read(settings)
+    found = Found(
+        config=reading.summary.winner.config, speedup=Speedup(log_ratio=0.3, variance=0.01), reason="it fails"
+    )
+    rejected = replace(reading, summary=replace(reading.summary, winner=None, gain=None, found=found))
+
+    assert [command for _, command in list_commands(rejected)] == [
+        f"tuner compare {settings.path} default candidate", f"ls {settings.folder}/exports/candidate",
+    ]  # fmt: skip
