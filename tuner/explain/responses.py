@@ -21,6 +21,7 @@ from tuner.explain.variation import (
 from tuner.ports import Config, Scalar
 from tuner.records import Trial
 from tuner.space import Space
+from tuner.space.lacking import say_lacking
 from tuner.space.parameters import Parameter
 
 LOSSES = (0.01, 0.02, 0.03, 0.05, 0.1)
@@ -162,10 +163,11 @@ def why_it_cannot_act(space: Space, config: Config, parameter: Parameter) -> str
     """Return why a change of a parameter cannot be felt beside the other values; empty where it can."""
     if parameter.inert:
         return parameter.inert
+    scope = space.rules.scope(config)
     if parameter.name not in config:
-        return f"`{parameter.when.text}` does not hold" if parameter.when else "it is off"
-    if not parameter.acts(space.rules.scope(config)):
-        return f"`{parameter.acts_when.text}` does not hold" if parameter.acts_when else ""
+        return f"it is used only {say_lacking(parameter.when, scope)}" if parameter.when else "it is off"
+    if not parameter.acts(scope):
+        return f"it acts only {say_lacking(parameter.acts_when, scope)}" if parameter.acts_when else ""
     return ""
 
 

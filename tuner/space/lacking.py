@@ -4,6 +4,7 @@ import ast
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from simpleeval import InvalidExpression
 
@@ -32,12 +33,14 @@ _PASSED_ON = {HTTP: "HTTP", FASTCGI: "FastCGI", WEBSOCKET: "WebSocket"}
 _BEYOND: Mapping[type[ast.cmpop], str] = {ast.Gt: "at least", ast.GtE: "at least", ast.Lt: "less than"}
 
 
-def say_lacking(condition: Expression, settled: Mapping[str, object], load: Mapping[str, object]) -> str:
+def say_lacking(
+    condition: Expression, settled: Mapping[str, object], load: Mapping[str, object] = MappingProxyType({})
+) -> str:
     """Return what lacks for a condition that does not hold, such as `with keep-alive`.
 
     Args:
-        condition: an `acts_when`.
-        settled: facts of the host, and the settings that have one value here.
+        condition: an `acts_when` or a `when`.
+        settled: facts of the host, and the settings that have a value.
         load: what is known of the load.
     """
     known = {name: value for name, value in settled.items() if name not in LOAD_FACTS} | dict(load)
