@@ -22,7 +22,7 @@ from rich.text import Text
 
 from tests.e2e.terminal import Size, open_terminal
 from tests.e2e.test_live_view import environment
-from tests.e2e.test_terminal import playing
+from tests.e2e.test_terminal import LOWEST, playing
 from tests.integration.browser import Page, open_browser
 from tests.integration.test_dashboard import SHOWN
 from tests.integration.test_report_in_browser import SHOW_ALL
@@ -101,7 +101,7 @@ def read_live_display(folder: Path, size: Size) -> list[str]:
     """Return what the live display shows in a search."""
     with playing(folder, size, "quiet") as (terminal, trials):
         print(file=trials)
-        terminal.wait_for("1 of 20 trials")
+        terminal.wait_for("1 of 20 trials", LOWEST)
         return terminal.read("-e")
 
 

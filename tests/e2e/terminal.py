@@ -46,10 +46,17 @@ class Terminal:
         """Return the lines that scrolled out of the screen as well; those that it broke are whole again."""
         return [line.rstrip() for line in self.read("-J", "-S", "-")]
 
-    def wait_for(self, words: str) -> list[str]:
-        """Wait until words are on the screen, and return its lines."""
-        wait_until(lambda: any(words in line for line in self.read("-J")), patience_s=PATIENCE_S)
-        return self.read()
+    def wait_for(self, *words: str) -> list[str]:
+        """Wait until words are on the screen and nothing is drawn any more; return its lines."""
+        seen: list[list[str]] = [[]]
+
+        def is_drawn() -> bool:
+            seen.append(self.read())
+            text = "\n".join(self.read("-J"))
+            return seen[-2] == seen[-1] and all(each in text for each in words)
+
+        wait_until(is_drawn, patience_s=PATIENCE_S)
+        return seen[-1]
 
     def close(self) -> None:
         subprocess.run(

@@ -20,6 +20,8 @@ from tuner.study import load_study
 
 ROOT = Path(__file__).parents[2]
 SMALL, LARGE = (80, 24), (120, 40)
+LOWEST = "× to "
+"""In the last line of the quiet display; what stands above it is drawn before."""
 PLAYED = leave_to_more([(SMALL, "noisy"), (SMALL, "quiet"), (LARGE, "noisy"), (LARGE, "quiet")])
 
 
@@ -39,7 +41,7 @@ def playing(folder: Path, size: Size, kind: str) -> Iterator[tuple[Terminal, Tex
 def test_the_live_display_fits_the_terminal(size: Size, kind: str, tmp_path: Path) -> None:
     with playing(tmp_path, size, kind) as (terminal, trials):
         print(file=trials)
-        shown = terminal.wait_for("search (2 of 8), 1 of 20 trials")
+        shown = terminal.wait_for("search (2 of 8), 1 of 20 trials", LOWEST)
 
     text = " ".join(" ".join(shown).split())
     assert len(shown) <= size[1]
@@ -59,7 +61,7 @@ def test_nothing_is_left_of_the_live_display_when_its_terminal_is_resized(tmp_pa
         for number, size in enumerate((LARGE, SMALL, (50, 24), (100, 30), (40, 40), LARGE), 1):
             terminal.resize(size)
             print(file=trials)
-            terminal.wait_for(f"{number} of 20 trials")
+            terminal.wait_for(f"{number} of 20 trials", LOWEST)
             lines = terminal.read_all()
             assert lines[:MANY] == [OLDER] * MANY, size
             assert sum("best estimate" in line for line in lines) == 1, size
