@@ -29,7 +29,7 @@ _NUMBERS = {
     "streams": "with {} streams per connection",
 }
 """Whole numbers → how they are asked for."""
-_PASSED_ON = {HTTP: "HTTP", FASTCGI: "FastCGI", WEBSOCKET: "WebSocket"}
+_PASSED_ON: Mapping[object, str] = {HTTP: "HTTP", FASTCGI: "FastCGI", WEBSOCKET: "WebSocket"}
 _BEYOND: Mapping[type[ast.cmpop], str] = {ast.Gt: "at least", ast.GtE: "at least", ast.Lt: "less than"}
 
 
@@ -65,8 +65,9 @@ class _Teller:
                 said = _FACTS[name][0] if name in _FACTS else f"if {name} is on"
             case ast.UnaryOp(op=ast.Not(), operand=ast.Name(id=name)):
                 said = _FACTS[name][1] if name in _FACTS else f"if {name} is off"
-            case ast.Call(func=ast.Name(id="passes_to")):
-                said = "if the server passes requests on"
+            case ast.Call(func=ast.Name(id="passes_to"), args=asked):
+                named = [_PASSED_ON[each.value] for each in asked if isinstance(each, ast.Constant)]
+                said = "if the server passes requests on" + (f" by {' or '.join(named)}" if named else "")
             case ast.UnaryOp(op=ast.Not(), operand=ast.Call(func=ast.Name(id="passes_to"))):
                 protocol = self.condition.evaluator.backend
                 said = f"if the server passes nothing on by {_PASSED_ON.get(protocol, protocol)}"

@@ -28,6 +28,7 @@ LOAD = {
         ("page_bytes < 256", "with pages of less than 256 bytes (here 61,000)"),
         ("2 * connections > max(200, somaxconn)", "with at least 2,049 connections (here 100)"),
         ("passes_to()", "if the server passes requests on"),
+        ("passes_to('http', 'websocket')", "if the server passes requests on by HTTP or WebSocket"),
         ("protocol != 'http/1.1' and streams > 100 and not keepalive",
          "over HTTP/2 and with at least 101 streams per connection (here 1)"),
         ("installed or protocol != 'http/1.1' or connections > (200 if passes_to() else 400)",
