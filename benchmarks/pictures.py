@@ -100,7 +100,7 @@ def read_explanation(study: Path, folder: Path, size: Size) -> list[str]:
 def read_live_display(folder: Path, size: Size) -> list[str]:
     """Return what the live display shows in a search."""
     with playing(folder, size, "quiet") as (terminal, trials):
-        print(file=trials)
+        trials.write("\n")
         terminal.wait_for("1 of 20 trials", LOWEST)
         return terminal.read("-e")
 

@@ -26,7 +26,7 @@ CHANGES: dict[str, tuple[Scalar, Scalar]] = {
     "client_header_buffer_size": (1024, 4096),
 }
 NOTES = tuple(
-    f"trial {number}: other programs took 1.4 of 2 CPUs during its second window, so its measurement does not "
+    f"trial {number}: other programs took 1.4 of 2 CPUs during its second window, so it does not "
     f"count; stop them, or allow more time with `--minutes`"
     for number in range(11, 16)
 )
@@ -35,7 +35,8 @@ NOTES = tuple(
 def lead(place: int) -> Leader:
     """Return one of five leaders, each with another value of a setting that all of them change."""
     changes = {**CHANGES, "open_file_cache": ("off", 1000 * (place + 1))}
-    return Leader(changes=changes, speedup=Speedup(log_ratio=0.6 - place / 20, variance=0.002), trials=5 - place)
+    speedup = Speedup(log_ratio=0.6 - place / 20, variance=0.002)
+    return Leader(changes=changes, speedup=speedup, trials=5 - place)
 
 
 def begin(progress: Progress, *, is_noisy: bool) -> None:
@@ -57,7 +58,8 @@ def begin(progress: Progress, *, is_noisy: bool) -> None:
 def main() -> None:
     """Play it, and end with the file."""
     file, kind = sys.argv[1:]
-    print("\n".join([OLDER] * MANY), flush=True)
+    sys.stdout.write(f"{OLDER}\n" * MANY)
+    sys.stdout.flush()
     with Path(file).open() as lines, show_progress() as progress:
         begin(progress, is_noisy=kind == "noisy")
         done = 0

@@ -40,7 +40,7 @@ def playing(folder: Path, size: Size, kind: str) -> Iterator[tuple[Terminal, Tex
 @pytest.mark.parametrize(("size", "kind"), PLAYED)
 def test_the_live_display_fits_the_terminal(size: Size, kind: str, tmp_path: Path) -> None:
     with playing(tmp_path, size, kind) as (terminal, trials):
-        print(file=trials)
+        trials.write("\n")
         shown = terminal.wait_for("search (2 of 8), 1 of 20 trials", LOWEST)
 
     text = " ".join(" ".join(shown).split())
@@ -60,7 +60,7 @@ def test_nothing_is_left_of_the_live_display_when_its_terminal_is_resized(tmp_pa
     with playing(tmp_path, LARGE, "quiet") as (terminal, trials):
         for number, size in enumerate((LARGE, SMALL, (50, 24), (100, 30), (40, 40), LARGE), 1):
             terminal.resize(size)
-            print(file=trials)
+            trials.write("\n")
             terminal.wait_for(f"{number} of 20 trials", LOWEST)
             lines = terminal.read_all()
             assert lines[:MANY] == [OLDER] * MANY, size

@@ -111,7 +111,7 @@ class _Teller:
 
 
 def _take_apart(node: ast.expr) -> tuple[str, int] | None:
-    """Return the whole number and its factor, of `connections` or `2 * connections`; None for anything else."""
+    """Return the whole number of `connections` or `2 * connections` and its factor; None for anything else."""
     match node:
         case ast.Name(id=name) if name in _NUMBERS:
             return name, 1
@@ -125,7 +125,7 @@ def _join(parts: Sequence[str], word: str) -> str:
     *first, last = list(dict.fromkeys(parts)) or [""]
     if not first:
         return last
-    is_listed = len(first) > 1 or any(f" {each} " in part for part in (*first, last) for each in ("or", "and"))
+    is_listed = len(first) > 1 or any(f" {inner} " in each for each in parts for inner in ("or", "and"))
     return f"{', '.join(first)}{',' if is_listed else ''} {word} {last}"
 
 
