@@ -27,7 +27,7 @@ CHANGES: dict[str, tuple[Scalar, Scalar]] = {
 }
 NOTES = tuple(
     f"trial {number}: other programs took 1.4 of 2 CPUs during its second window, so it does not "
-    f"count; stop them, or allow more time with `--minutes`"
+    "count; stop them, or allow more time with `--minutes`"
     for number in range(11, 16)
 )
 

@@ -111,7 +111,7 @@ class _Teller:
 
 
 def _take_apart(node: ast.expr) -> tuple[str, int] | None:
-    """Return the whole number of `connections` or `2 * connections` and its factor; None for anything else."""
+    """Return the number and its factor, of `connections` or `2 * connections`; None for anything else."""
     match node:
         case ast.Name(id=name) if name in _NUMBERS:
             return name, 1
