@@ -1,6 +1,5 @@
 """A terminal that tests can look at and resize: a window of tmux, with a server of its own."""
 
-import os
 import shlex
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,7 +13,6 @@ Size = tuple[int, int]
 PATIENCE_S = 60.0
 SETTINGS = """\
 set -g status off
-set -g window-size manual
 set -g default-terminal tmux-256color
 """
 STAYS = ("sh", "-c", '"$@"; exec cat', "sh")
@@ -65,7 +63,7 @@ class Terminal:
 
     def _tmux(self, *arguments: str) -> str:
         done = subprocess.run(
-            ("tmux", "-u", "-S", "tmux.socket", *arguments), cwd=self._folder, env={**self._variables},
+            ("tmux", "-u", "-S", "tmux.socket", *arguments), cwd=self._folder, env=self._variables,
             check=True, capture_output=True, text=True, timeout=PATIENCE_S,
         )  # fmt: skip
         return done.stdout
@@ -73,8 +71,8 @@ class Terminal:
 
 @contextmanager
 def open_terminal(folder: Path, variables: Mapping[str, str]) -> Iterator[Terminal]:
-    """Open a terminal in a folder; what runs in it ends with the block."""
-    terminal = Terminal(folder, {**os.environ, **variables})
+    """Open a terminal in a folder, with a whole environment; what runs in it ends with the block."""
+    terminal = Terminal(folder, variables)
     try:
         yield terminal
     finally:

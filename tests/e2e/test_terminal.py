@@ -72,7 +72,7 @@ def test_nothing_is_left_of_the_live_display_when_its_terminal_is_resized(tmp_pa
         assert terminal.read_all() == [*[OLDER] * MANY, VERDICT]
 
 
-@pytest.mark.parametrize(("size",), leave_to_more([(SMALL,), (LARGE,)]))
+@pytest.mark.parametrize("size", [SMALL, pytest.param(LARGE, marks=pytest.mark.more)])
 def test_a_study_is_shown_on_one_screen_that_ends_with_the_verdict(size: Size, tmp_path: Path) -> None:
     study = CommandLine(tmp_path).write()
     finish(load_study(study), {"worker_connections": 2000})

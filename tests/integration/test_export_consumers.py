@@ -29,7 +29,6 @@ from tuner.errors import UsageError
 from tuner.export import export
 from tuner.export.formats import FORMATS
 
-
 COMMAND = "ansible.builtin.command"
 LONG = " ".join(["nginx: the gain may be another one here."] * 9)
 

@@ -256,7 +256,9 @@ def test_what_cannot_act_and_is_named_by_the_study_is_a_warning(settings, closed
     found = Findings(setup=setup, window=window(), deploy_s=0.1, calibration=None)
 
     (warning,) = found.warnings
-    assert warning.startswith("open_file_cache_valid has no effect under this load (it acts only on an installed")
+    assert warning.startswith(
+        "open_file_cache_valid has no effect under this load (it acts only on an installed"
+    )
     assert "open_file_cache_valid" in found.as_json()["parameters"]
 
 

@@ -90,9 +90,7 @@ class TestOtherParameters:
         assert space.decode({"x": 7, "flag": False})["x"] == 3
 
     def test_one_that_is_held_decides_for_good(self, tmp_path):
-        assert one("flag", tmp_path, {"without": ["flag"]}).inert == {
-            "x": "it acts only if flag is on"
-        }
+        assert one("flag", tmp_path, {"without": ["flag"]}).inert == {"x": "it acts only if flag is on"}
         assert not one("flag", tmp_path, {"set": {"flag": True}}).inert
 
     def test_one_that_is_unknown_here_takes_nothing_along(self, tmp_path):
