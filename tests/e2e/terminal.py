@@ -1,5 +1,6 @@
 """A terminal that tests can look at and resize: a window of tmux, with a server of its own."""
 
+import os
 import shlex
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
@@ -33,8 +34,14 @@ class Terminal:
         self._tmux("-f", "tmux.conf", "new-session", "-d", "-x", columns, "-y", rows, command)
 
     def resize(self, size: Size) -> None:
+        """Change the size, and wait until programs in the terminal are told of it."""
         columns, rows = map(str, size)
         self._tmux("resize-window", "-x", columns, "-y", rows)
+        tty = os.open(self._tmux("display-message", "-p", "#{pane_tty}").strip(), os.O_RDWR | os.O_NOCTTY)
+        try:
+            wait_until(lambda: os.get_terminal_size(tty) == size)
+        finally:
+            os.close(tty)
 
     def read(self, *options: str) -> list[str]:
         """Return the lines on the screen, without empty ones at its end."""
