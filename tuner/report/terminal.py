@@ -261,11 +261,11 @@ def _difference(summary: "Summary", *, is_short: bool) -> list[RenderableType]:
     names, olds, news = (max(map(len, column)) for column in zip(*rows, strict=True))
     parts: list[RenderableType] = []
     for setting, (name, old, new) in zip(summary.shipped, rows, strict=True):
-        follows = "  follows" if setting not in summary.changes else ""
+        derived = "  derived" if setting not in summary.changes else ""
         parts.append(
             Text.assemble(
                 (name.ljust(names), "bold"), "  ", (old.ljust(olds), "red"), "  →  ",
-                (new.ljust(news) if follows else new, "green"), (follows, "dim"),
+                (new.ljust(news) if derived else new, "green"), (derived, "dim"),
             )
         )  # fmt: skip
         if not is_short and (also := summary.space.also(setting)):

@@ -83,7 +83,7 @@ def test_the_last_screen_lists_what_is_written_under_its_own_name() -> None:
     lines = [" ".join(line.split()) for line in screen_of(summary_of(less=False), 120).splitlines()]
 
     assert "ThreadsPerChild 25 → 64" in lines
-    assert "MaxRequestWorkers 150 → 192 follows" in lines
+    assert "MaxRequestWorkers 150 → 192 derived" in lines
     assert not any(line.startswith("Processes") for line in lines)
     after = lines[lines.index("EnableSendfile off → on") + 1]
     assert after.startswith("With `on`, a file that changes in place while it is sent may arrive mixed")
