@@ -78,8 +78,8 @@ def find_host_facts(machine: Machine, before: HostLook, after: HostLook) -> dict
     """Return the facts of a host from two looks at it."""
     look_s = max(after.at_s - before.at_s, 0.001)
     facts: dict[str, Scalar] = {
-        "cores": machine.cores, "memory_mib": machine.memory_mib, "somaxconn": machine.somaxconn,
-        "open_files_max": machine.open_files_max, "look_s": look_s,
+        "cores": machine.online_cores, "memory_mib": machine.memory_total_mib,
+        "somaxconn": machine.somaxconn, "open_files_max": machine.open_files_max, "look_s": look_s,
     }  # fmt: skip
     earlier = before.counters
     for name, count in after.counters.items():

@@ -7,10 +7,11 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
-from tuner.advice.control_group import count_in_groups, find_group_limits, find_groups, group_files
+from tuner.advice.control_group import count_in_groups, find_group_facts, group_files
 from tuner.advice.rules import Rules
 from tuner.advice.status_page import StatusPage, ask_status, read_counters, read_gauges
 from tuner.errors import TargetError
+from tuner.hosts.control_groups import find_groups
 from tuner.kit import readback
 from tuner.measure import procfs
 from tuner.ports import ABSENT, Command, FileReader, Files, FileState, Host, Installation, Scalar
@@ -183,7 +184,7 @@ def find_server_facts(
     periods = passed.get("quota_periods", 0.0)
     facts.values["throttled_share"] = passed["throttled_periods"] / periods if periods else 0.0
     _find_ages(facts, host, server, after)
-    facts.values.update(find_group_limits(after.files, after.groups))
+    facts.values.update(find_group_facts(after.files, after.groups))
     _find_processes(facts, host, server, after)
     if queues := (*before.queues, *after.queues):
         fullest = max(queues, key=lambda each: each.waiting / max(1, each.limit))

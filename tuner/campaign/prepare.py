@@ -43,8 +43,8 @@ from tuner.deploy.sandbox import SandboxTarget
 from tuner.errors import TargetError, UsageError
 from tuner.hosts.connection_room import UNBOUNDED, ConnectionRoom, add_rooms, find_room, read_ports
 from tuner.hosts.load_places import LOCAL
-from tuner.hosts.machine import Machine, read_machine
-from tuner.hosts.placement import Placement, co_located, place, read_cores, remote
+from tuner.hosts.machine import Machine, narrow, read_machine
+from tuner.hosts.placement import Placement, choose_cpus, co_located, place, read_cores, remote
 from tuner.measure.window import Load
 from tuner.ports import Facts, Host, Server
 from tuner.records import Fingerprint
@@ -195,7 +195,8 @@ def _make_sandbox_target(settings: Study, host: Host) -> Found[SandboxTarget]:
     chain = link_servers(settings, all_facts)
     require_offer(settings, chain.front, all_facts[chain.front])
     backends = chain.protocols(all_facts)
-    placement = place(machine.allowed, read_cores(host, machine.allowed))
+    cores = read_cores(host, machine.allowed)
+    placement = place(choose_cpus(machine.allowed, cores, machine.cores), cores)
     space, space_facts = _load_space(
         settings, host, machine, facts, loopback=True, page_bytes=content.body_bytes, backends=backends,
     )  # fmt: skip
@@ -230,7 +231,7 @@ def find_target(
         UsageError: an adapter or a space does not fit.
         TargetError: a service is missing, does not run, or does not answer.
     """
-    machine = read_machine(host)
+    session = read_machine(host)
     with in_file(settings.path):
         adapters = {name: plugins.make_installed_server(name) for name in settings.servers}
     servers = find_installed(host, adapters)
@@ -256,8 +257,8 @@ def find_target(
     servers = leave_out_bounded(host, aim_servers(servers, sent, host))
     facts = {each.name: each.installation.facts for each in servers}
     is_beside = settings.target.host in settings.load.hosts
-    allowed = machine.allowed
-    placement = co_located(allowed, read_cores(host, allowed)) if is_beside else remote(allowed)
+    machine = narrow(session, host, [each.pid for each in servers if each.pid is not None])
+    placement = _place_beside(host, session, machine) if is_beside else remote(machine.allowed)
     space, space_facts = _load_space(
         settings, host, machine, facts, loopback=is_beside, page_bytes=load.pages[0].kind.body_bytes,
     )  # fmt: skip
@@ -265,6 +266,7 @@ def find_target(
         host=host, servers=servers, split=space.for_server, original=space.default(), apply_of=space.apply_of,
         load=load, other_loads=others, check_loads=checked, study=settings.name,
         watchdog_s=settings.target.watchdog_s, logs_mib=settings.target.logs_mib, load_hosts=load_hosts or {},
+        server_cpus=placement.server_cpus,
         generator_cpus=placement.generator_cpus if is_beside else frozenset(),
         token_directory=settings.load.token_directory,
         may_change=space.may_change | {
@@ -276,6 +278,13 @@ def find_target(
         target=target, facts=facts, space=space, space_facts=space_facts, machine=machine,
         placement=placement,
     )  # fmt: skip
+
+
+def _place_beside(host: Host, session: Machine, services: Machine) -> Placement:
+    """Return the placement of a generator beside installed services, within the limits of tuner's session."""
+    cores = read_cores(host, session.allowed)
+    allowed = choose_cpus(session.allowed, cores, session.cores)
+    return co_located(allowed, cores, server_cpus=services.allowed)
 
 
 def _require_readable(certificate: PurePosixPath | None, hosts: Mapping[str, Host]) -> None:
@@ -302,6 +311,7 @@ def _load_space(
     space_facts = SpaceFacts(
         names={
             "cores": machine.cores,
+            "online_cores": machine.online_cores,
             "memory_mib": machine.memory_mib,
             "connections": max(each.connections for each in settings.all_loads),
             "open_files_max": machine.open_files_max,
@@ -381,6 +391,7 @@ def take_fingerprint(
         cpu=machine.cpu,
         cores=machine.cores,
         memory_mib=machine.memory_mib,
+        limits=machine.limits,
         servers={name: ".".join(map(str, each.version)) for name, each in facts.items()},
         generator=generator,
         co_located=placement.is_co_located,

@@ -166,7 +166,7 @@ class Findings:
         yield f"study      {settings.name} ({settings.path})"
         yield (
             f"machine    {address}{found.host}, Linux {found.kernel}, {found.cores} CPUs, "
-            f"{found.memory_mib:,} MiB"
+            f"{found.memory_mib:,} MiB{f' (limits: {found.limits})' if found.limits else ''}"
         )
         if isinstance(setup.target, ManagedTarget):
             yield from (f"server     {_describe(server)}" for server in setup.target.servers)

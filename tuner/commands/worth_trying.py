@@ -44,7 +44,8 @@ def find_worth_trying(
         [tunable.space],
         facts=SpaceFacts(
             names={
-                "cores": machine.cores, "memory_mib": machine.memory_mib, "connections": CONNECTIONS,
+                "cores": machine.cores, "online_cores": machine.online_cores,
+                "memory_mib": machine.memory_mib, "connections": CONNECTIONS,
                 "open_files_max": machine.open_files_max, "somaxconn": machine.somaxconn,
             },
             versions={tunable.adapter: facts.version} if facts.version else {},

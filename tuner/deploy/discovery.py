@@ -77,6 +77,8 @@ class DiscoveredServer:
     refused for that."""
     limits: UnitLimits = UNLIMITED
     """The limits of its systemd unit."""
+    pid: int | None = None
+    """Its first process as it was found; None for what needs no process."""
 
     def read_refusals(self, checked: Completed) -> tuple[str, ...]:
         """Return what its check says that it did not say of the configuration as it was found."""
@@ -344,4 +346,5 @@ def _describe(
         installation=installation,
         known_refusals=frozenset(map(drop_lines, refusals)),
         limits=limits,
+        pid=pid,
     )

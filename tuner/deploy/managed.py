@@ -85,6 +85,8 @@ class ManagedTarget:
     watchdog_s: float
     load_hosts: Mapping[str, Host]
     """Where the load comes from, by the names that the study file gives them."""
+    server_cpus: CpuSet = frozenset()
+    """CPUs that the services may use; empty for all of the host's."""
     generator_cpus: CpuSet = frozenset()
     """CPUs of a generator on the target itself."""
     other_loads: Mapping[str, LearnedLoad] = field(default_factory=dict)
@@ -287,7 +289,7 @@ class ManagedTarget:
         effective = self._await_effect(watched, config, pids)
         return ManagedDeployment(
             target=self, host=watched, network_pid=next(iter(pids.values()), 1), server_pids=pids,
-            server_cpus=frozenset(), load_places=self.load_places, config=config, effective=effective,
+            server_cpus=self.server_cpus, load_places=self.load_places, config=config, effective=effective,
             load=self.load.asked(),
             other_loads={name: each.asked() for name, each in self.other_loads.items()},
             check_loads={name: each.asked for name, each in self.check_loads.items()},

@@ -1,11 +1,14 @@
-"""Reads what a machine is from its kernel, in one look."""
+"""Reads what a machine is from its kernel, and what processes may use of it."""
 
+import math
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 
 from tuner.errors import TargetError
+from tuner.hosts.control_groups import LIMIT_FILES, find_group_limits, find_groups
 from tuner.ports import CpuSet, FileReader, Host
 
 CAP_SYS_RESOURCE = 24
@@ -22,14 +25,28 @@ FILES = {
         "somaxconn": "/proc/sys/net/core/somaxconn",
         "status": "/proc/self/status",
         "limits": "/proc/self/limits",
+        "groups": "/proc/self/cgroup",
         "boot": "/proc/sys/kernel/random/boot_id",
     }.items()
 }
+ALLOWED = re.compile(r"^Cpus_allowed_list:\s*(\S+)", re.MULTILINE)
 CPU = re.compile(r"[0-9]{1,5}", re.ASCII)
 MOST_CPUS = 2**16
 """More than Linux can have (arch/x86/Kconfig, NR_CPUS)."""
 DEFAULT_NR_OPEN = 1_048_576
 DEFAULT_SOMAXCONN = 4096
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Share:
+    """What processes may use of their machine."""
+
+    cpus: CpuSet = frozenset()
+    """CPUs on which they may run, by their affinity and their cpuset; empty for all."""
+    cpu_quota: float | None = None
+    """CPU seconds per second that their control groups grant; None without a quota."""
+    memory_mib: int | None = None
+    """Limit of memory of their control groups; None without one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,9 +58,9 @@ class Machine:
     cpu: str
     cpus: tuple[int, ...]
     """Those that are online."""
-    allowed: CpuSet
-    """Those on which what tuner starts there may run."""
-    memory_mib: int
+    share: Share
+    """What may be used by what tuner starts there, or by the services that it tunes there."""
+    memory_total_mib: int
     open_files_max: int
     """How high RLIMIT_NOFILE can be set by what tuner starts there."""
     nr_open: int
@@ -53,8 +70,38 @@ class Machine:
     boot_id: str
 
     @property
-    def cores(self) -> int:
+    def online_cores(self) -> int:
+        """Return how many CPUs are online: servers count these where a setting is `auto`."""
         return len(self.cpus)
+
+    @property
+    def allowed(self) -> CpuSet:
+        """Return the CPUs that are online and may be used."""
+        return frozenset(self.cpus) & self.share.cpus or frozenset(self.cpus)
+
+    @property
+    def cores(self) -> int:
+        """Return how many CPUs may be used at once: those allowed, or as many as the quota keeps busy."""
+        quota = self.share.cpu_quota
+        return len(self.allowed) if quota is None else max(1, min(len(self.allowed), math.ceil(quota)))
+
+    @property
+    def memory_mib(self) -> int:
+        """Return the memory that may be used: all of it, or as much as the control groups grant."""
+        limit = self.share.memory_mib
+        return self.memory_total_mib if limit is None else max(1, min(self.memory_total_mib, limit))
+
+    @property
+    def limits(self) -> str:
+        """Return what may be used of the machine where that is not all, for reports; empty where it is."""
+        quota, told = self.share.cpu_quota, []
+        if len(self.allowed) < self.online_cores:
+            told.append(f"{len(self.allowed)} of {self.online_cores} CPUs")
+        if quota is not None and quota < len(self.allowed):
+            told.append(f"CPU quota {round(quota, 2):g} of {len(self.allowed)} CPUs")
+        if self.memory_mib < self.memory_total_mib:
+            told.append(f"{self.memory_mib:,} of {self.memory_total_mib:,} MiB")
+        return ", ".join(told)
 
 
 def read_machine(host: Host) -> Machine:
@@ -65,11 +112,11 @@ def read_machine(host: Host) -> Machine:
     if memory is None or not texts["online"]:
         raise TargetError(f"{host.name}: its memory or CPUs cannot be read. Mount /proc and /sys there.")
     model = re.search(r"^model name\s*:\s*(.+)$", texts["processors"], re.MULTILINE)
-    allowed = re.search(r"^Cpus_allowed_list:\s*(\S+)", texts["status"], re.MULTILINE)
+    allowed = ALLOWED.search(texts["status"])
     nr_open = _number(texts["nr_open"], DEFAULT_NR_OPEN)
     try:
         cpus = parse_cpus(texts["online"])
-        permitted = frozenset(parse_cpus(allowed[1])) if allowed else frozenset(cpus)
+        permitted = frozenset(parse_cpus(allowed[1])) if allowed else frozenset[int]()
     except ValueError as error:
         raise TargetError(
             f"{host.name}: its list of CPUs cannot be understood: {error}. Check /proc and /sys there."
@@ -79,12 +126,60 @@ def read_machine(host: Host) -> Machine:
         kernel=texts["kernel"].strip(),
         cpu=model[1].strip() if model else "unknown",
         cpus=cpus,
-        allowed=permitted,
-        memory_mib=int(memory[1]) // 1024,
+        share=_find_share(host, permitted, texts["groups"]),
+        memory_total_mib=int(memory[1]) // 1024,
         open_files_max=_open_files_max(texts, nr_open),
         nr_open=nr_open,
         somaxconn=_number(texts["somaxconn"], DEFAULT_SOMAXCONN),
         boot_id=texts["boot"].strip(),
+    )
+
+
+def narrow(machine: Machine, host: Host, processes: Sequence[int]) -> Machine:
+    """Return the machine as its services may use it: their control groups are not those of tuner's session.
+
+    Of several services, CPUs and quota are those of the least limited one, as the others only wait. The
+    memory is that of the most limited one, because the kernel kills a service that takes more.
+
+    Args:
+        machine: as it was read.
+        host: where the services run.
+        processes: their first processes; a machine without services stays as it is.
+    """
+    shares = [share for each in processes if (share := _read_share(host, each)) is not None]
+    if not shares:
+        return machine
+    cpus = [each.cpus for each in shares]
+    quotas = [math.inf if each.cpu_quota is None else each.cpu_quota for each in shares]
+    memories = [each.memory_mib for each in shares if each.memory_mib is not None]
+    share = Share(
+        cpus=frozenset[int]().union(*cpus) if all(cpus) else frozenset(),
+        cpu_quota=max(quotas) if max(quotas) < math.inf else None,
+        memory_mib=min(memories, default=None),
+    )
+    return replace(machine, share=share)
+
+
+def _read_share(host: Host, pid: int) -> Share | None:
+    """Read what a process may use; None for one that has ended, or that this user may not look at."""
+    status, groups = (PurePosixPath(f"/proc/{pid}/{name}") for name in ("status", "cgroup"))
+    with suppress(TargetError, ValueError):
+        look = host.look((status, groups))
+        if allowed := ALLOWED.search(_text(look, status)):
+            return _find_share(host, frozenset(parse_cpus(allowed[1])), _text(look, groups))
+    return None
+
+
+def _find_share(host: Host, cpus: CpuSet, listed: str) -> Share:
+    """Find what a process may use, from its CPUs and its /proc/PID/cgroup."""
+    groups = find_groups(listed.encode())
+    files = host.look([group / name for group in groups for name in LIMIT_FILES]) if groups else host
+    limits = find_group_limits(files, groups)
+    memory_mib = limits.get("memory_limit_mib")
+    return Share(
+        cpus=cpus,
+        cpu_quota=limits.get("cpu_quota"),
+        memory_mib=None if memory_mib is None else int(memory_mib),
     )
 
 

@@ -55,11 +55,30 @@ def place(
     return Placement(server_cpus=server, generator_cpus=generator, note=note)
 
 
-def co_located(allowed: Collection[int], cores: Sequence[CpuSet] = ()) -> Placement:
-    """Return the generator CPUs of the machine whose installed servers run wherever the kernel puts them."""
+def choose_cpus(allowed: Collection[int], cores: Sequence[CpuSet], most: int) -> CpuSet:
+    """Choose at most so many CPUs, on different physical cores as long as there are any.
+
+    A CPU quota grants time on any CPU. Processes that are kept on no more CPUs than it pays for do not use it
+    up early in each period, after which the kernel would stop them until the next one.
+    """
+    groups = _group(frozenset(allowed), cores)
+    ranked = ((turn, cpu) for group in groups for turn, cpu in enumerate(sorted(group)))
+    return frozenset(cpu for _, cpu in sorted(ranked)[:most])
+
+
+def co_located(
+    allowed: Collection[int], cores: Sequence[CpuSet] = (), *, server_cpus: Collection[int] = ()
+) -> Placement:
+    """Return the generator CPUs of the machine whose installed servers run wherever the kernel puts them.
+
+    Args:
+        allowed: CPUs that the generator may use.
+        cores: CPUs that share a physical core.
+        server_cpus: CPUs that the servers may use; those of the generator when left out.
+    """
     divided = place(allowed, cores)
     return Placement(
-        server_cpus=frozenset(allowed), generator_cpus=divided.generator_cpus,
+        server_cpus=frozenset(server_cpus or allowed), generator_cpus=divided.generator_cpus,
         note=f"co-located: server anywhere, generator on {_show(divided.generator_cpus)}",
     )  # fmt: skip
 

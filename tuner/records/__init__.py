@@ -326,9 +326,9 @@ class Fingerprint:
     cpu: str
     """Model of its processor."""
     cores: int
-    """Logical CPUs that may be used."""
+    """Logical CPUs that may be used at once."""
     memory_mib: int
-    """Its memory in MiB."""
+    """Memory that may be used, in MiB."""
     servers: Mapping[str, str]
     """Server name → version."""
     generator: str
@@ -339,6 +339,8 @@ class Fingerprint:
     """CPUs of the server."""
     generator_cpus: tuple[int, ...]
     """CPUs of the load generator."""
+    limits: str = ""
+    """What may be used of the machine where that is not all: CPUs, CPU quota, memory."""
 
 
 def is_censored(windows: Sequence[Window]) -> bool:

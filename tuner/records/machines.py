@@ -5,7 +5,9 @@ from dataclasses import asdict
 
 from tuner.records import Fingerprint
 
-HARDWARE = frozenset({"cpu", "cores", "memory_mib", "kernel", "co_located", "server_cpus", "generator_cpus"})
+HARDWARE = frozenset(
+    {"cpu", "cores", "memory_mib", "limits", "kernel", "co_located", "server_cpus", "generator_cpus"}
+)
 """In what machines of one study may differ by choice: each is compared with its own level."""
 
 

@@ -504,6 +504,7 @@ def environment_rows(summary: "Summary") -> list[Row]:
         ("kernel", fingerprint.kernel),
         ("CPU", f"{fingerprint.cpu}, {fingerprint.cores} cores"),
         ("memory", f"{fingerprint.memory_mib:,} MiB"),
+        *([("limits", fingerprint.limits)] if fingerprint.limits else []),
         *((name, version) for name, version in fingerprint.servers.items()),
         ("load generator", fingerprint.generator),
         ("placement", places),

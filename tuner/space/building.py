@@ -171,9 +171,10 @@ def _reader(merged: Merged, facts: SpaceFacts, default: Capacity) -> Reader:
     own = set(map(identifier, (*merged.parameters, *merged.derived)))
     elsewhere = {identifier(name): value for name, value in merged.elsewhere.items()}
     absent = {name: value for name, value in elsewhere.items() if name not in own}
+    online = {"online_cores": facts.names["cores"]} if "cores" in facts.names else {}
     return Reader(
         known=frozenset({*FACTS, *facts.names, *absent, *own}),
-        facts={**absent, **facts.names},
+        facts={**absent, **online, **facts.names},
         evaluators=evaluators,
         current=facts.current,
         installed=facts.installed,

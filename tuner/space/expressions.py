@@ -19,7 +19,7 @@ from tuner.errors import UsageError
 from tuner.ports import PROTOCOLS, Scalar
 from tuner.space.problems import Place, problem, quote, suggest
 
-FACTS = ("cores", "memory_mib", "connections", "open_files_max", "somaxconn")
+FACTS = ("cores", "online_cores", "memory_mib", "connections", "open_files_max", "somaxconn")
 LOAD_FACTS = (
     *("keepalive", "pipelining", "page_bytes", "pages", "protocol", "tls", "fastopen"),
     *("streams", "accepts_gzip", "uploads", "loopback", "installed"),

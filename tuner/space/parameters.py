@@ -34,8 +34,9 @@ class SpaceFacts:
     """What a space needs to know of the host."""
 
     names: Mapping[str, Scalar]
-    """Facts for expressions: cores, memory_mib, connections, open_files_max (fs.nr_open), somaxconn (of the
-    network namespace in which servers listen)."""
+    """Facts for expressions: cores (CPUs that may be used), online_cores (those that a server counts; as many
+    as cores when left out), memory_mib, connections, open_files_max (fs.nr_open), somaxconn (of the network
+    namespace in which servers listen)."""
     versions: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     """Server → version; a server that is not here counts as the newest."""
     current: Mapping[str, Scalar] = field(default_factory=dict)

@@ -14,14 +14,14 @@ from tuner.hosts.connection_room import (
     find_room,
     read_ports,
 )
-from tuner.hosts.machine import Machine
+from tuner.hosts.machine import Machine, Share
 from tuner.ports import FileState
 from tuner.testing.fakes import MemoryHost
 
 
 def machine(*, open_files: int = 1_048_576, memory_mib: int = 8000) -> Machine:
     return Machine(
-        name="box", kernel="6.1", cpu="", cpus=(0, 1), allowed=frozenset({0, 1}), memory_mib=memory_mib,
+        name="box", kernel="6.1", cpu="", cpus=(0, 1), share=Share(), memory_total_mib=memory_mib,
         open_files_max=open_files, nr_open=1_048_576, somaxconn=4096, boot_id="",
     )  # fmt: skip
 

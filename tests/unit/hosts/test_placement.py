@@ -1,6 +1,6 @@
 from pathlib import PurePosixPath
 
-from tuner.hosts.placement import place, read_cores
+from tuner.hosts.placement import choose_cpus, place, read_cores
 from tuner.ports import FileState
 from tuner.testing.fakes import MemoryHost
 
@@ -54,6 +54,14 @@ def test_only_allowed_cpus_are_used():
     placement = place({1, 2}, cores)
 
     assert placement.server_cpus | placement.generator_cpus == {1, 2}
+
+
+def test_a_cpu_quota_is_spent_on_as_many_cpus_as_it_pays_for():
+    cores = [frozenset({0, 4}), frozenset({1, 5}), frozenset({2, 6}), frozenset({3, 7})]
+
+    assert choose_cpus(range(8), cores, 2) == {0, 1}
+    assert choose_cpus(range(8), cores, 5) == {0, 1, 2, 3, 4}
+    assert choose_cpus({4, 5, 6}, cores, 8) == {4, 5, 6}
 
 
 def test_cores_are_read_from_the_kernel_and_what_it_does_not_say_is_left_out():

@@ -55,6 +55,12 @@ class TestEach:
             assert space.violations(space.default()) == ()
             assert space.decode(space.encode(space.default())) == space.default()
 
+    def test_it_loads_where_few_of_many_cpus_may_be_used(self, name):
+        space = load_all(name, cores=2, online_cores=64, memory_mib=1024)
+
+        assert space.violations(space.default()) == ()
+        assert space.decode(space.encode(space.default())) == space.default()
+
     def test_it_loads_for_old_and_new_versions(self, name):
         server = describe_space(name)[0]["server"]
         for version in ((1, 9), (1, 22, 1), (2, 4, 71), (6, 18), (99,), ()):

@@ -150,6 +150,15 @@ def test_the_default_is_the_same_on_every_machine(name):
         assert default.items() <= usual, (cores, connections)
 
 
+def test_a_server_counts_the_cpus_that_are_online_and_is_tuned_for_those_that_it_may_use():
+    nginx, h2o = (load(name, cores=2, online_cores=16) for name in ("nginx", "h2o"))
+    highest = {each.name: each.high for space in (nginx, h2o) for each in space.dimensions}
+
+    assert (highest["worker_processes"], highest["num-threads"]) == (4, 16)
+    assert h2o.default()["num-threads"] == 16
+    assert nginx.complete({"worker_processes": "auto"})["workers"] == 16
+
+
 def test_a_server_that_may_hold_less_can_be_as_small_as_one_thread():
     config = load("apache-event", {"allow": ["capacity"]}, cores=1).complete(
         {"ThreadsPerChild": 1, "Processes": 1, "StartServers": 1, "MinSpareThreads": 1, "MaxSpareThreads": 3}
