@@ -28,6 +28,7 @@ the snapshots; "sampled" columns of /proc/stat are guesses at the timer tick, se
 | server_switches_{voluntary,involuntary} | context switches of the living processes; only if none has \
 threads, because the kernel keeps them for each thread | /proc/PID/status |
 | throttled_s, throttled_periods | the server's cgroup waited for its CPU quota | cpu.stat |
+| quota_periods | periods of that quota in which the cgroup ran | cpu.stat |
 | pressure_cpu_some_s, pressure_{memory,io}_{some,full}_s | some or all tasks waited | /proc/pressure |
 | memory_total_bytes, memory_available_bytes | at the end | /proc/meminfo |
 | swap_ins, oom_kills | pages read back; processes killed; of the whole target | /proc/vmstat |
@@ -85,6 +86,10 @@ STAT, BOOT_ID, VMSTAT, MEMORY, SOFTNET = (
 )
 PRESSURE = {resource: PurePosixPath(f"/proc/pressure/{resource}") for resource in ("cpu", "memory", "io")}
 CONTROL_GROUPS = PurePosixPath("/sys/fs/cgroup")
+_GROUP = re.compile(r"^0::(/.*)$", re.MULTILINE)
+_OLDER_GROUP = re.compile(r"^[0-9]+:(?:[^:]+,)?cpu(?:,[^:]+)?:(/.*)$", re.MULTILINE)
+_THROTTLED_S = {"throttled_usec": 1e-6, "throttled_time": 1e-9}
+"""Time in cpu.stat of version 2 and 1 → its unit in seconds."""
 
 NET = {
     "TcpExt": {
@@ -202,15 +207,17 @@ def _look(
 
 
 def find_quota(looked: FileReader, pid: int) -> PurePosixPath | None:
-    """Find the account of a process's CPU quota: cpu.stat of its control group (cgroup-v2.rst).
+    """Find the account of a process's CPU quota: cpu.stat of its control group.
 
-    It stays the same while the process lives, so that a snapshot need not ask for the group first. None with
-    the older hierarchy of groups, or when the process has ended.
+    The kernel describes it in cgroup-v2.rst and, for version 1, in sched-bwc.rst. It stays the same while the
+    process lives, so that a snapshot need not ask for the group first. None when the process has ended.
     """
-    found = re.search(
-        r"^0::(/.*)$", _read(looked, PurePosixPath(f"/proc/{pid}/cgroup")).decode(), re.MULTILINE
-    )
-    return CONTROL_GROUPS / found[1].lstrip("/") / "cpu.stat" if found else None
+    groups = _read(looked, PurePosixPath(f"/proc/{pid}/cgroup")).decode()
+    # A controller is in one hierarchy alone: in one of version 1, if that is there.
+    for tree, line in ((CONTROL_GROUPS / "cpu", _OLDER_GROUP), (CONTROL_GROUPS, _GROUP)):
+        if found := line.search(groups):
+            return tree / found[1].lstrip("/") / "cpu.stat"
+    return None
 
 
 def difference(
@@ -329,10 +336,9 @@ def _pressure(host: FileReader) -> dict[str, float]:
 def _throttling(host: FileReader, quota: PurePosixPath | None) -> dict[str, float]:
     """Read what the CPU quota of the server's own control group took."""
     stat = b"" if quota is None else _read(host, quota)
-    counted = procfs.parse_named(stat, {"throttled_usec": "throttled_s", "nr_throttled": "throttled_periods"})
-    if "throttled_s" in counted:
-        counted["throttled_s"] /= 1e6
-    return counted
+    counted = procfs.parse_named(stat, {"nr_throttled": "throttled_periods", "nr_periods": "quota_periods"})
+    times = procfs.parse_named(stat, {name: name for name in _THROTTLED_S})
+    return counted | {"throttled_s": time * _THROTTLED_S[name] for name, time in times.items()}
 
 
 def _read(host: FileReader, path: PurePosixPath) -> bytes:

@@ -90,8 +90,14 @@ def _outside(count: int) -> int:
 
 
 def find_server_busy(counters: Mapping[str, float]) -> float | None:
-    """Return the share of the server's CPUs that was not idle; a guest's stolen time counts as busy."""
+    """Return the share of the server's CPUs that was not idle; a guest's stolen time counts as busy.
+
+    A server that its CPU quota stops has nothing left either, however idle the CPUs are: the share is at
+    least that of the periods in which it was stopped.
+    """
     capacity_s = counters.get("server_cpus", 0.0) * counters.get("elapsed_s", 0.0)
     if "server_idle_s" not in counters or capacity_s <= 0:
         return None
-    return max(0.0, 1 - counters["server_idle_s"] / capacity_s)
+    periods = counters.get("quota_periods", 0.0)
+    stopped = counters.get("throttled_periods", 0.0) / periods if periods > 0 else 0.0
+    return max(stopped, 0.0, 1 - counters["server_idle_s"] / capacity_s)

@@ -190,14 +190,25 @@ def test_interrupts_of_a_network_card_on_an_idle_cpu_are_not_foreign():
     assert loopback["foreign_cpu_s"] - from_outside["foreign_cpu_s"] == near(idle_s)
 
 
-def test_throttling_by_a_cpu_quota_is_counted():
+@pytest.mark.parametrize(
+    ("groups", "account", "time"),
+    [
+        ("0::/\n", "/sys/fs/cgroup/cpu.stat", "throttled_usec {}000\n"),
+        ("4:cpu,cpuacct:/\n0::/\n", "/sys/fs/cgroup/cpu/cpu.stat", "throttled_time {}000000\n"),
+    ],
+)
+def test_throttling_by_a_cpu_quota_is_counted(groups: str, account: str, time: str):
     window = GoldenWindow("loaded")
-    window.before.files["/sys/fs/cgroup/cpu.stat"] = "nr_periods 50\nnr_throttled 3\nthrottled_usec 250000\n"
-    window.after.files["/sys/fs/cgroup/cpu.stat"] = "nr_periods 70\nnr_throttled 8\nthrottled_usec 1500000\n"
+    for moment, counts, milliseconds in (
+        (window.before, "nr_periods 50\nnr_throttled 3\n", 250),
+        (window.after, "nr_periods 70\nnr_throttled 8\n", 1500),
+    ):
+        moment.files[f"/proc/{moment.facts['server']}/cgroup"] = groups
+        moment.files[account] = counts + time.format(milliseconds)
 
     counted = window.counters()
 
-    assert counted["throttled_periods"] == 5
+    assert (counted["throttled_periods"], counted["quota_periods"]) == (5, 20)
     assert counted["throttled_s"] == near(1.25)
 
 
@@ -214,8 +225,8 @@ def test_a_process_belongs_to_the_group_of_the_nearest_root():
 def test_every_name_is_in_the_table():
     documented = counters_module.__doc__ or ""
     window = GoldenWindow("loaded")
-    window.before.files["/sys/fs/cgroup/cpu.stat"] = "nr_throttled 3\nthrottled_usec 250000\n"
-    window.after.files["/sys/fs/cgroup/cpu.stat"] = "nr_throttled 8\nthrottled_usec 1500000\n"
+    for moment in (window.before, window.after):
+        moment.files["/sys/fs/cgroup/cpu/cpu.stat"] = "nr_periods 9\nnr_throttled 3\nthrottled_time 250000\n"
 
     names = {re.sub(r"^cpu\d+_", "cpuN_", name) for name in window.counters()}
 

@@ -52,7 +52,7 @@ class Known:
 @pytest.fixture
 def moment():
     loaded = Moment("loaded.before")
-    loaded.files["/sys/fs/cgroup/cpu.stat"] = "nr_throttled 3\nthrottled_usec 250000\n"
+    loaded.files["/sys/fs/cgroup/cpu/cpu.stat"] = "nr_throttled 3\nthrottled_time 250000\n"
     return loaded
 
 
@@ -91,8 +91,9 @@ def test_interrupt_threads_are_found_in_one_look():
     [
         ("0::/system.slice/nginx.service\n", "/sys/fs/cgroup/system.slice/nginx.service/cpu.stat"),
         ("0::/\n", "/sys/fs/cgroup/cpu.stat"),
-        ("4:cpu:/web\n1:name=systemd:/init\n0::/web\n", "/sys/fs/cgroup/web/cpu.stat"),
-        ("4:cpu,cpuacct:/web\n", None),
+        ("4:cpu:/web\n1:name=systemd:/init\n0::/web\n", "/sys/fs/cgroup/cpu/web/cpu.stat"),
+        ("4:cpu,cpuacct:/web\n", "/sys/fs/cgroup/cpu/web/cpu.stat"),
+        ("4:cpuset:/web\n3:cpuacct:/web\n", None),
         ("", None),
     ],
 )

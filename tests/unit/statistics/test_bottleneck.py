@@ -40,6 +40,17 @@ def test_the_generator_is_the_limit_where_it_is_full_and_the_server_is_not_the_l
     assert found.server_busy == pytest.approx(server_busy)
 
 
+def test_a_server_that_its_quota_stops_is_the_limit_though_its_cpus_are_idle():
+    windows = [loaded(0.99, 2.4, cpus=4)] * 8
+    quota = {"quota_periods": 10.0, "throttled_periods": 10.0}
+    stopped = [replace(each, counters={**each.counters, **quota}) for each in windows]
+
+    assert find_bottleneck(windows).is_generator
+    assert find_bottleneck(stopped).server_busy == 1.0
+    assert find_bottleneck([replace(each, generator_cpu=0.96) for each in windows]).is_generator
+    assert not find_bottleneck([replace(each, generator_cpu=0.96) for each in stopped]).is_generator
+
+
 def test_a_generator_that_grows_busier_with_the_server_is_no_limit_until_it_is_full():
     """A main job's load generator: 88 to 96 % busy beside a server that has nothing left."""
     shares = (0.88, 0.93, 0.91, 0.96, 0.90, 0.94, 0.92, 0.95)
