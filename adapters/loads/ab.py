@@ -51,6 +51,7 @@ from tuner.kit.load_output import (
     unreadable,
     version_in,
 )
+from tuner.kit.packages import Package
 from tuner.ports import Argv, Completed, ConnectTime, Failures, Files, Latency, LoadResult, Workload
 
 GRACE_S = 1.0
@@ -85,7 +86,9 @@ class Ab:
     """The load generator ab (ApacheBench)."""
 
     name: ClassVar[str] = "ab"
-    package: ClassVar[str] = "apache2-utils"
+    package: ClassVar[str] = Package(
+        "apache2-utils", dnf="httpd-tools", zypper="apache2-utils", apk="apache2-utils", pacman="apache"
+    )
     keeps_asking: ClassVar[bool] = True
 
     def version_command(self) -> Argv | None:

@@ -41,6 +41,7 @@ from tuner.kit.bodies import MOST_ERROR_PAGE_BYTES, Totals, has_wrong_bodies
 from tuner.kit.latency import latency_of_samples
 from tuner.kit.load_command import Ability, ended_after, header_options, refuse_unsendable, with_path
 from tuner.kit.load_output import gave_up, reading, text_of, unreadable, version_in
+from tuner.kit.packages import Package
 from tuner.ports import (
     H2,
     H2C,
@@ -146,7 +147,9 @@ class H2load:
     """The load generator h2load."""
 
     name: ClassVar[str] = "h2load"
-    package: ClassVar[str] = "nghttp2-client"
+    package: ClassVar[str] = Package(
+        "nghttp2-client", dnf="nghttp2", zypper="nghttp2", apk="nghttp2", pacman="nghttp2"
+    )
     keeps_asking: ClassVar[bool] = True
     logs_at_rate: ClassVar[bool] = True
     """It keeps a rate over HTTP/1.1 and logs every response; wrk and ab know no rate."""

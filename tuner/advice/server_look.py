@@ -13,6 +13,7 @@ from tuner.advice.status_page import StatusPage, ask_status, read_counters, read
 from tuner.errors import TargetError
 from tuner.hosts.control_groups import find_groups
 from tuner.kit import readback
+from tuner.kit.packages import PROCPS, say_install
 from tuner.measure import procfs
 from tuner.ports import ABSENT, Command, FileReader, Files, FileState, Host, Installation, Scalar
 
@@ -114,7 +115,7 @@ def list_processes(host: Host) -> tuple[RunningProcess, ...]:
     listed = host.run(LIST_PROCESSES, timeout_s=5)
     own, *rows = [line.split(None, 4) for line in listed.stdout.decode(errors="replace").splitlines()] or [[]]
     if listed.returncode != 0:
-        raise TargetError(f"{host.name}: ps lists no processes. Install it: apt-get install procps")
+        raise TargetError(f"{host.name}: ps lists no processes. Install it: {say_install(host, PROCPS)}")
     return tuple(
         RunningProcess(pid=int(row[0]), parent=int(row[1]), command=row[4])
         for row in rows

@@ -253,13 +253,15 @@ def _look_around(host: str) -> "tuple[Candidate, ...]":
     """Find the servers of a host. Raises TargetError where there is none."""
     from tuner import plugins
     from tuner.commands.candidates import find_candidates, packages_to_tune
+    from tuner.kit.packages import say_install
 
-    found = find_candidates(plugins.make_host(host))
+    machine = plugins.make_host(host)
+    found = find_candidates(machine)
     if not found:
         first, *others = packages_to_tune()
         raise TargetError(
-            f"init: no server is installed here that tuner knows. Install one: apt-get install {first} (or "
-            f"{', '.join(others)})."
+            "init: no server is installed here that tuner knows. Install one: "
+            f"{say_install(machine, first)} (or {', '.join(others)})."
         )
     return found
 

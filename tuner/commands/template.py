@@ -17,6 +17,7 @@ from tuner.deploy.discovery import LOCAL, address_of, find_installed, read_page
 from tuner.deploy.readiness import Manner
 from tuner.errors import TargetError, UsageError
 from tuner.hosts.url import parse_url
+from tuner.kit.packages import say_install
 from tuner.ports import FASTCGI, HTTP, WEBSOCKET, Facts, Host, PrivateServer, Server
 from tuner.space import describe_space, describe_spaces
 from tuner.study.loads.builtin_loads import BUILTIN_LOADS, INDEX, PROGRAM, find_builtin_load
@@ -408,7 +409,7 @@ def _find_serving(host: Host, tuned: str, asked: Facts) -> tuple[str, Facts]:
             return name, facts
     raise TargetError(
         f"{tuned}: it serves nothing itself, and no server is installed that could serve while it is tuned. "
-        f"Install one of {', '.join(packages)}, for example: apt-get install {packages[0]}"
+        f"Install one of {', '.join(packages)}, for example: {say_install(host, packages[0])}"
     )
 
 

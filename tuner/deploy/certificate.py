@@ -3,6 +3,7 @@
 from pathlib import PurePosixPath
 
 from tuner.errors import TargetError
+from tuner.kit.packages import OPENSSL, say_install
 from tuner.ports import Argv, Certificate, FileState, Sandbox
 
 PROGRAM = "openssl"
@@ -39,7 +40,7 @@ def make_certificate(sandbox: Sandbox) -> Certificate:
     except TargetError as error:
         raise TargetError(
             f"{sandbox.name}: {PROGRAM} is needed to make a certificate ({error}). Install it with: "
-            f"apt-get install {PROGRAM}"
+            f"{say_install(sandbox, OPENSSL)}"
         ) from error
     if completed.returncode != 0:
         lines = [line.strip() for line in completed.stderr.decode(errors="replace").splitlines()]

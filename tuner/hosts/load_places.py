@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
 from tuner.errors import TargetError
+from tuner.kit.packages import say_install
 from tuner.ports import Argv, Command, CpuSet, Host, LoadGenerator
 
 BOOT_ID = PurePosixPath("/proc/sys/kernel/random/boot_id")
@@ -96,7 +97,7 @@ def _find_version(generator: LoadGenerator, command: Argv, name: str, host: Host
         return generator.read_version(host.run(command, timeout_s=10))
     except TargetError as error:
         host.read(BOOT_ID)  # a host that cannot be reached says so itself: nothing is to be installed there
-        install = getattr(generator, "installed_by", "") or f"apt-get install {generator.package}"
+        install = getattr(generator, "installed_by", "") or say_install(host, generator.package)
         own = "this machine" if host.name == LOCAL else host.name  # in a sandbox the target sends the load
         where = own if name == LOCAL else name
         raise TargetError(

@@ -2,6 +2,7 @@
 
 For servers:
     programs: find the program on a host, read its version, its messages and its log.
+    packages: say how a missing package is installed on a host.
     readback: read back what a running server really got: listen queues, processes, limits, status pages.
     services: describe what starts, reloads and stops an installed service.
     mounts: tell what can only be read, as in a container.

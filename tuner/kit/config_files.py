@@ -6,6 +6,7 @@ from fnmatch import fnmatchcase
 from pathlib import PurePosixPath
 
 from tuner.errors import TargetError
+from tuner.kit.packages import say_install
 from tuner.kit.programs import COMMAND_TIMEOUT_S
 from tuner.ports import Config, Files, Host, Scalar
 
@@ -80,7 +81,7 @@ def read_files(host: Host, main: PurePosixPath, *directories: PurePosixPath, pac
     files = {path: content for path in (main, *paths) if (content := look.read(path).content) is not None}
     if main not in files:
         raise TargetError(
-            f"{host.name}: {main}: there is no such file. Install it with: apt-get install {package}"
+            f"{host.name}: {main}: there is no such file. Install it with: {say_install(host, package)}"
         )
     return files
 

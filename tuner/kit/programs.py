@@ -6,6 +6,7 @@ from contextlib import suppress
 from pathlib import PurePosixPath
 
 from tuner.errors import TargetError, Unreachable
+from tuner.kit.packages import say_install
 from tuner.ports import Command, Completed, Facts, FileReader, Host
 
 COMMAND_TIMEOUT_S = 10.0
@@ -40,7 +41,7 @@ def find_program(host: Host, names: tuple[str, ...], *arguments: str, package: s
     places = ", ".join(name for name in names if "/" in name)
     raise TargetError(
         f"{host.name}: {reason} It is not at {places}, and root runs it from no other path. Install it with: "
-        f"apt-get install {package}"
+        f"{say_install(host, package)}"
     )
 
 

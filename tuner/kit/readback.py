@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from tuner.errors import TargetError
+from tuner.kit.packages import CURL, say_install
 from tuner.kit.programs import COMMAND_TIMEOUT_S
 from tuner.ports import Argv, Completed, FileReader, Host, Site
 
@@ -110,5 +111,11 @@ def ask_status(host: Host, site: Site, page: str, *, server: str) -> Completed:
     try:
         return host.run(status_command(site.port, page, certificate), timeout_s=COMMAND_TIMEOUT_S)
     except TargetError as error:
-        missing = f"{host.name}: curl is needed to read {server}'s status ({error}). apt-get install curl"
-        raise TargetError(missing) from error
+        raise lack_curl(host, server, error) from error
+
+
+def lack_curl(host: Host, server: str, error: TargetError) -> TargetError:
+    """Return the error for a host without curl, by which a server's status is read."""
+    return TargetError(
+        f"{host.name}: curl is needed to read {server}'s status ({error}). {say_install(host, CURL)}"
+    )

@@ -21,14 +21,16 @@ from tuner.adapters.servers.apache.drop_in import write_drop_in
 from tuner.adapters.servers.apache.installation import (
     aim_installation,
     find_apache,
+    find_other_build,
     read_refusals,
     read_version,
     tree_of,
 )
 from tuner.adapters.servers.apache.mpm import EVENT, PREFORK, WORKER, count_connections, count_own_threads
 from tuner.adapters.servers.apache.read_back import read_printed
-from tuner.errors import NotReady
+from tuner.errors import NotReady, TargetError, Unreachable
 from tuner.kit import programs, readback, services
+from tuner.kit.packages import Package
 from tuner.ports import (
     FASTCGI,
     HTTP,
@@ -97,7 +99,7 @@ class ApacheMpm:
     name: ClassVar[str] = "apache-mpm"
     mpm: ClassVar[str] = EVENT
     """Which one is loaded unless a configuration says another."""
-    package: ClassVar[str] = "apache2"
+    package: ClassVar[str] = Package("apache2", dnf="httpd", zypper="apache2", apk="apache2", pacman="apache")
     denied: ClassVar[tuple[str, ...]] = (
         *("user", "group", "sslprotocol", "sslciphersuite", "sslverify*", "sslproxyverify*", "require*"),
         *(
@@ -112,8 +114,7 @@ class ApacheMpm:
     )
 
     def detect(self, host: Host) -> Facts:
-        names = ("apache2", "/usr/sbin/apache2")
-        program, completed = programs.find_program(host, names, "-v", package=self.package)
+        program, completed = self._find_program(host)
         compiled_in = programs.decode(host.run((program, "-l"), timeout_s=programs.COMMAND_TIMEOUT_S))
         listed = programs.decode(host.run(("ls", MODULES_DIRECTORY), timeout_s=programs.COMMAND_TIMEOUT_S))
         modules = frozenset(re.findall(r"mod_(\w+)\.c", compiled_in))
@@ -126,6 +127,20 @@ class ApacheMpm:
             has_thread_per_connection=True,
             passes_to=frozenset({HTTP, FASTCGI, WEBSOCKET}),
         )
+
+    def _find_program(self, host: Host) -> tuple[str, Completed]:
+        names = ("apache2", "/usr/sbin/apache2")
+        try:
+            return programs.find_program(host, names, "-v", package=self.package)
+        except Unreachable:
+            raise
+        except TargetError as error:
+            if other := find_other_build(host):
+                raise TargetError(
+                    f"{host.name}: {other} is installed, but tuner starts private instances of Debian's "
+                    "build (apache2) only. Tune the installed service: write `target: {mode: managed}`."
+                ) from error
+            raise
 
     def render(self, config: Config, site: Site, facts: Facts) -> Files:
         return {site.directory / CONFIG_FILE: write_configuration(config, site, facts, mpm=self.mpm).encode()}

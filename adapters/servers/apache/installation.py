@@ -3,6 +3,7 @@
 import re
 import shlex
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from itertools import zip_longest
 from pathlib import PurePosixPath
@@ -31,11 +32,9 @@ _PORT = re.compile(r":(\d+)$")
 # apache2ctl gives Debian's environment (envvars) to the program; RHEL's apachectl passes no arguments on.
 CONTROLS = {"/usr/sbin/apache2ctl": PurePosixPath("/usr/sbin/apache2")}
 """What is asked instead of a program itself → that program."""
-PROGRAMS = (
-    *CONTROLS,
-    *("/usr/sbin/httpd", "/usr/bin/httpd", "/usr/local/apache2/bin/httpd", "/usr/local/sbin/httpd"),
-)
-"""Where Debian, RHEL-likes and Alpine, Arch, Apache's own build and FreeBSD have it."""
+OTHER_BUILDS = ("/usr/sbin/httpd", "/usr/bin/httpd", "/usr/local/apache2/bin/httpd", "/usr/local/sbin/httpd")
+"""Where RHEL-likes and Alpine, Arch, Apache's own build and FreeBSD have it."""
+PROGRAMS = (*CONTROLS, *OTHER_BUILDS)
 SYSCONFIG = PurePosixPath("/etc/sysconfig/httpd")
 """Where RHEL-likes keep the program's arguments, in OPTIONS (httpd.service)."""
 ENVVARS = "envvars"
@@ -125,6 +124,15 @@ def find_apache(host: Host, package: str, mpm: str) -> Installation:
         log=_find_log(printed),
         sites=list_sites(directives, port),
     )
+
+
+def find_other_build(host: Host) -> str | None:
+    """Return the program of a build that is not Debian's; None where there is none."""
+    for program in OTHER_BUILDS:
+        with suppress(TargetError):
+            host.run((program, "-v"), timeout_s=programs.COMMAND_TIMEOUT_S)
+            return program
+    return None
 
 
 def aim_installation(installation: Installation, requests: Sequence[SentRequest]) -> Installation:

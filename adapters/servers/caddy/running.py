@@ -18,7 +18,7 @@ from tuner.adapters.servers.caddy.config import (
     Setting,
 )
 from tuner.errors import TargetError
-from tuner.kit import programs
+from tuner.kit import programs, readback
 from tuner.ports import Argv, Config, FileReader, Host, Scalar, Site
 
 
@@ -45,8 +45,7 @@ def _ask(host: Host, site: Site) -> object:
     try:
         completed = host.run(config_command(site), timeout_s=programs.COMMAND_TIMEOUT_S)
     except TargetError as error:
-        missing = f"{host.name}: curl is needed to read Caddy's status ({error}). apt-get install curl"
-        raise TargetError(missing) from error
+        raise readback.lack_curl(host, "Caddy", error) from error
     try:
         return json.loads(completed.stdout)
     except ValueError:

@@ -10,6 +10,7 @@ from tuner.adapters.servers.haproxy.config import CONFIG_FILE, write_configurati
 from tuner.adapters.servers.haproxy.log_format import HTTP_LOG
 from tuner.adapters.servers.haproxy.running import read_running
 from tuner.kit import programs
+from tuner.kit.packages import Package
 from tuner.ports import (
     HTTP,
     Argv,
@@ -40,7 +41,7 @@ class Haproxy:
     """The server adapter for HAProxy 2.6."""
 
     name: ClassVar[str] = "haproxy"
-    package: ClassVar[str] = "haproxy"
+    package: ClassVar[str] = Package.everywhere("haproxy")
     denied: ClassVar[tuple[str, ...]] = (
         *("user", "group", "uid", "gid", "chroot", "ssl-*", "ca-*", "crt*", "tune.ssl.*", "stats*", "acl"),
         *("http-request*", "tcp-request*", "insecure-*", "lua-*", "external-check*", "unix-bind", "userlist"),

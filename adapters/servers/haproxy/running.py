@@ -74,8 +74,7 @@ def _ask(host: Host, site: Site) -> str:
     try:
         completed = host.run(socket_command(site), timeout_s=programs.COMMAND_TIMEOUT_S, stdin=_QUESTIONS)
     except TargetError as error:
-        missing = f"{host.name}: curl is needed to read HAProxy's status ({error}). apt-get install curl"
-        raise TargetError(missing) from error
+        raise readback.lack_curl(host, "HAProxy", error) from error
     return completed.stdout.decode(errors="replace")
 
 

@@ -13,6 +13,7 @@ from tuner.adapters.servers.nginx.rewrite import find_overrides, rewrite_files
 from tuner.adapters.servers.nginx.running import read_running
 from tuner.adapters.servers.nginx.settings import SSL, V2
 from tuner.kit import programs, services
+from tuner.kit.packages import Package, say_install
 from tuner.ports import (
     FASTCGI,
     H2,
@@ -59,7 +60,7 @@ class Nginx:
     """The server adapter for nginx."""
 
     name: ClassVar[str] = "nginx"
-    package: ClassVar[str] = "nginx"
+    package: ClassVar[str] = Package.everywhere("nginx")
     denied: ClassVar[tuple[str, ...]] = (
         *("user", "ssl_protocols", "ssl_ciphers", "ssl_verify*", "proxy_ssl_verify*", "disable_symlinks"),
         *("ssl_prefer_server_ciphers", "ssl_ecdh_curve", "ssl_dhparam", "ssl_early_data", "ssl_conf_command"),
@@ -153,7 +154,7 @@ class Nginx:
             version=programs.read_version(completed, r"nginx version: \S*?/", host, package=self.package),
             program=PurePosixPath(program),
             modules=modules,
-            offers={offer: _name_missing(needed - modules) for offer, needed in _OFFERS.items()},
+            offers={offer: _name_missing(needed - modules, host) for offer, needed in _OFFERS.items()},
             # Beyond fs.nr_open setrlimit(2) fails, and the workers keep the limit of the first process.
             bounded=frozenset({"worker_rlimit_nofile"}),
             cores=programs.read_online_cpus(host),
@@ -162,11 +163,11 @@ class Nginx:
         return facts, printed
 
 
-def _name_missing(modules: frozenset[str]) -> str:
+def _name_missing(modules: frozenset[str], host: Host) -> str:
     if not modules:
         return ""
     named = " and ".join(sorted(modules))
-    return f"it was built without {named}. Install a build that has it: apt-get install nginx"
+    return f"it was built without {named}. Install a build that has it: {say_install(host, Nginx.package)}"
 
 
 if TYPE_CHECKING:

@@ -22,6 +22,7 @@ from tuner.adapters.servers.php_fpm.installation import (
     read_version,
 )
 from tuner.kit import programs, readback, services
+from tuner.kit.packages import Package
 from tuner.ports import (
     FASTCGI,
     Argv,
@@ -84,7 +85,7 @@ class PhpFpm:
     """The server adapter for php-fpm."""
 
     name: ClassVar[str] = "php-fpm"
-    package: ClassVar[str] = "php-fpm"
+    package: ClassVar[str] = Package("php-fpm", dnf="php-fpm", zypper="php8-fpm", pacman="php-fpm")
     denied: ClassVar[tuple[str, ...]] = (
         *("user", "group", "listen.owner", "listen.group", "listen.mode", "listen.acl*", "chroot"),
         *("listen.allowed_clients", "security.*", "*open_basedir*", "*disable_functions*"),

@@ -9,6 +9,7 @@ from tuner.adapters.servers.php_fpm.pools import GLOBAL, INCLUDE, Layout, find_p
 from tuner.errors import TargetError
 from tuner.kit import programs
 from tuner.kit.config_files import list_matching
+from tuner.kit.packages import say_install
 from tuner.kit.services import describe_service, probe_service
 from tuner.ports import Command, Completed, Facts, Files, Host, Installation, Scalar
 
@@ -19,7 +20,8 @@ SPARE = ("pm.start_servers", "pm.min_spare_servers", "pm.max_spare_servers")
 DIRECTORIES = ("/usr/sbin", "/usr/local/sbin", "/usr/bin", "/usr/local/bin")
 """Where distributions and PHP's own build install it."""
 TITLE = "php-fpm: master process"
-FIND_PROGRAMS = ("find", *DIRECTORIES, "-maxdepth", "1", "-name", "php-fpm*")
+FIND_PROGRAMS = ("find", "-H", *DIRECTORIES, "-maxdepth", "1", "-name", "php-fpm*")
+"""-H because /usr/sbin may be a link to /usr/bin (Fedora, Arch)."""
 KEYS: Mapping[str, str] = {"pool.listen.backlog": "listen.backlog"}
 """Parameter → its key, where they differ: nginx has a parameter listen_backlog."""
 PROTECTIONS = frozenset({"clear_env", "process.dumpable", "rlimit_core"})
@@ -182,7 +184,7 @@ def list_programs(listed: Completed, host: Host, package: str) -> tuple[str, ...
     if not versions:
         raise TargetError(
             f"{host.name}: there is no php-fpm in {', '.join(DIRECTORIES)}, and root runs it from no other "
-            f"path. Install it with: apt-get install {package} (RHEL-likes: dnf install php-fpm)"
+            f"path. Install it with: {say_install(host, package)}"
         )
     return tuple(sorted(versions, key=lambda program: versions[program], reverse=True))
 

@@ -1,7 +1,7 @@
 """What the adapter reads out of an installed php-fpm, and what it writes."""
 
 from dataclasses import replace
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 
 import pytest
 
@@ -17,7 +17,9 @@ from tests.unit.adapters.servers.php_fpm.layouts import (
     with_file,
     with_pool,
 )
+from tuner.adapters.hosts.local import LocalHost
 from tuner.adapters.servers.php_fpm import PhpFpm
+from tuner.adapters.servers.php_fpm.installation import DIRECTORIES, FIND_PROGRAMS
 from tuner.errors import ConfigRejected, TargetError
 from tuner.ports import Config
 from tuner.testing.fakes import completed
@@ -113,6 +115,17 @@ def test_of_several_versions_the_newest_is_taken():
 def test_a_program_is_found_where_other_distributions_have_it():
     assert find_pool(replace(BOOKWORM, programs=("/usr/sbin/php-fpm82",))).service.name == "php-fpm82"
     assert find_pool(replace(BOOKWORM, programs=("/usr/bin/php-fpm",))).service.name == "php-fpm"
+
+
+def test_programs_are_found_where_their_folder_is_a_link(tmp_path: Path):
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin/php-fpm8.4").touch()
+    (tmp_path / "sbin").symlink_to("bin")
+    find = [str(tmp_path / "sbin") if word == DIRECTORIES[0] else word for word in FIND_PROGRAMS]
+
+    listed = LocalHost().run(find, timeout_s=5)
+
+    assert f"{tmp_path}/sbin/php-fpm8.4\n" in listed.stdout.decode()
 
 
 def test_a_host_without_php_fpm_is_answered_with_the_package():

@@ -1,0 +1,37 @@
+"""A missing package is named by the installer and by the name of the host's own distribution."""
+
+import pytest
+
+from tuner.kit.packages import Package, say_install
+from tuner.ports import Argv, Completed
+from tuner.testing.fakes import MemoryHost, completed
+
+WEB = Package("apache2", dnf="httpd", apk="apache2")
+
+
+def host_with(printed: str) -> MemoryHost:
+    def find(_host: MemoryHost, argv: Argv, _stdin: bytes) -> Completed:
+        return completed(argv, stdout=printed.encode())
+
+    return MemoryHost(commands={"sh": find})
+
+
+@pytest.mark.parametrize(
+    ("printed", "package", "said"),
+    [
+        ("/usr/bin/apt-get\n", WEB, "apt-get install apache2"),
+        ("/usr/bin/dnf\n", WEB, "dnf install httpd"),
+        ("/sbin/apk\n", WEB, "apk add apache2"),
+        ("/usr/bin/pacman\n", WEB, "pacman; Debian calls the package apache2"),
+        ("/usr/bin/zypper\n", Package.everywhere("web"), "zypper install web"),
+        ("/usr/bin/apt-get\n", "named-tools", "apt-get install named-tools"),
+        ("/usr/bin/dnf\n", "named-tools", "dnf; Debian calls the package named-tools"),
+        ("", WEB, "the package manager of the host; Debian calls the package apache2"),
+    ],
+)
+def test_the_installer_is_that_which_the_host_has(printed: str, package: str, said: str):
+    assert say_install(host_with(printed), package) == said
+
+
+def test_a_host_that_cannot_be_asked_is_taken_for_a_debian():
+    assert say_install(MemoryHost(), WEB) == "apt-get install apache2"
