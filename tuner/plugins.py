@@ -112,9 +112,9 @@ def make_private_server(name: str, **options: object) -> PrivateServer:
     )
 
 
-def make_installed_server(name: str) -> InstalledServer:
+def make_installed_server(name: str, **options: object) -> InstalledServer:
     """Make the adapter of a server that can be changed where it is. Raises UsageError for one that cannot."""
-    server = make_server(name)
+    server = make_server(name, **options)
     if isinstance(server, InstalledServer):
         return server
     raise UsageError(f"servers: {name} is tuned as a private instance only. Write `mode: sandbox`.")

@@ -180,11 +180,11 @@ class Found(Generic[T]):
 
 def _make_sandbox_target(settings: Study, host: Host) -> Found[SandboxTarget]:
     """Return the target for private instances, with the load generator beside them."""
-    options = {name: each.arguments() for name, each in settings.options.items()}
     with in_file(settings.path):
         content = open_pages(settings)
         servers = {
-            name: plugins.make_private_server(name, **options.get(name, {})) for name in settings.servers
+            name: plugins.make_private_server(name, **settings.adapter_options(name))
+            for name in settings.servers
         }
     with host.sandbox() as sandbox:
         # A new network namespace has other values than the host.
@@ -233,7 +233,10 @@ def find_target(
     """
     session = read_machine(host)
     with in_file(settings.path):
-        adapters = {name: plugins.make_installed_server(name) for name in settings.servers}
+        adapters = {
+            name: plugins.make_installed_server(name, **settings.adapter_options(name))
+            for name in settings.servers
+        }
     servers = find_installed(host, adapters)
     url = choose_url(settings, servers)
     manner, mix = manner_of(settings.load), settings.load.requests

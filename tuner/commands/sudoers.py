@@ -21,7 +21,9 @@ def make_sudoers(settings: Study, *, warn: Callable[[str], None]) -> str:
     """
     host = plugins.make_host(settings.target.host)
     with in_file(settings.path):
-        adapters = [plugins.make_installed_server(name) for name in settings.servers]
+        adapters = [
+            plugins.make_installed_server(name, **settings.adapter_options(name)) for name in settings.servers
+        ]
     user = host.run(("id", "-un"), timeout_s=10.0).stdout.decode(errors="replace").strip()
     recorder = RootCommandRecorder(host)
     services: tuple[Service, ...] = ()

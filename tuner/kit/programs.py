@@ -23,12 +23,23 @@ _RUNNING = ("sh", "-c", 'exec pgrep --ns $$ --nslist pid,mnt -U 0 "$@"', "runnin
 ONLINE_CPUS = PurePosixPath("/sys/devices/system/cpu/online")
 
 
-def find_program(host: Host, names: tuple[str, ...], *arguments: str, package: str) -> tuple[str, Completed]:
+def find_program(
+    host: Host, names: tuple[str, ...], *arguments: str, package: str, named: str = ""
+) -> tuple[str, Completed]:
     """Run the first of these programs that exists, or else one of the same name that root runs.
 
-    Returns its name and what it printed. Raises TargetError naming the Debian package when none exists, and
+    Args:
+        host: where it is looked for.
+        names: the program, first as the PATH has it; others as packages install it.
+        arguments: with which it prints its version.
+        package: what to install where it is missing: its name on Debian, or a `Package`.
+        named: the path that the study gives; then no other program is looked for.
+
+    Returns its name and what it printed. Raises TargetError naming the package when none exists, and
     Unreachable when the host cannot be asked.
     """
+    if named:
+        return named, run_named(host, named, *arguments)
     reason = ""
     for find in (lambda: names, lambda: _find_running(host, names)):
         for name in find():
@@ -43,6 +54,19 @@ def find_program(host: Host, names: tuple[str, ...], *arguments: str, package: s
         f"{host.name}: {reason} It is not at {places}, and root runs it from no other path. Install it with: "
         f"{say_install(host, package)}"
     )
+
+
+def run_named(host: Host, program: str, *arguments: str) -> Completed:
+    """Run the program whose path the study gives. Raises TargetError when there is none at that path."""
+    try:
+        return host.run((program, *arguments), timeout_s=COMMAND_TIMEOUT_S)
+    except Unreachable:
+        raise
+    except TargetError as error:
+        raise TargetError(
+            f"{host.name}: servers: there is no program {program} that may be run. Correct `program:`, or "
+            "leave it out, and tuner looks for the program."
+        ) from error
 
 
 def _find_running(host: Host, names: Sequence[str]) -> list[str]:
@@ -72,7 +96,9 @@ def find_executables(host: Host, title: str) -> list[str]:
     return []
 
 
-def detect_program(host: Host, names: tuple[str, ...], *arguments: str, before: str, package: str) -> Facts:
+def detect_program(
+    host: Host, names: tuple[str, ...], *arguments: str, before: str, package: str, named: str = ""
+) -> Facts:
     """Return the program, its version and the CPUs of the host, for a server that needs no more.
 
     Args:
@@ -81,10 +107,11 @@ def detect_program(host: Host, names: tuple[str, ...], *arguments: str, before: 
         arguments: with which it prints its version.
         before: what stands before the version, as a regular expression.
         package: the Debian package.
+        named: the path that the study gives; then no other program is looked for.
 
     Raises TargetError naming the package when there is none.
     """
-    program, printed = find_program(host, names, *arguments, package=package)
+    program, printed = find_program(host, names, *arguments, package=package, named=named)
     return Facts(
         version=read_version(printed, before, host, package=package),
         program=PurePosixPath(program),

@@ -156,6 +156,7 @@ class _Reading:
             servers=self._servers(),
             backends={each.name: each.backend for each in file.servers if each.backend},
             options=self._options(),
+            programs={each.name: each.program for each in file.servers if each.program},
             backend=file.backend,
             space=tuple(
                 entry if isinstance(entry, str) else self.document.below(("space", index))

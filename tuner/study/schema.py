@@ -63,6 +63,7 @@ DEFAULT_GENERATOR = "wrk"
 HOST_URL = re.compile(r"ssh://[^\s/?#]+/?")
 HOST = re.compile(f"({LOCAL}|{HOST_URL.pattern})")
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+PROGRAM_PATH = re.compile(r"/[A-Za-z0-9._+/-]+")
 LOAD_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,31}")
 ENCODINGS = ("gzip",)
 LEAST_LOADS, MOST_LOADS = 2, 12
@@ -181,6 +182,13 @@ class ServerEntry(Entry):
 
     name: Server = key("Adapter of the server; `tuner adapters` lists them.", "nginx")
     backend: Text = key("Server of this study to which this one passes requests.", "php-fpm", "")
+    program: Annotated[
+        str, *of_form(PROGRAM_PATH, "is no path of a program", "Write the whole path, from the / on")
+    ] = key(
+        "Path of the server's program, if tuner does not find the program by itself.",
+        "/usr/local/nginx/sbin/nginx",
+        "",
+    )
     template: OneOrMore = key(
         "Files from which the configuration is made; paths are relative to the study file.", "web.conf.j2", ()
     )

@@ -221,6 +221,8 @@ class Study:
     """Server → the one that it passes requests to; empty where each passes them to the next."""
     options: Mapping[str, ServerOptions] = field(default_factory=dict)
     """Server → its templates and commands, where the study describes it itself."""
+    programs: Mapping[str, str] = field(default_factory=dict)
+    """Server → the path of its program on the target, where the study names one."""
     backend: BackendSettings | None = None
     """The application that is started behind the servers."""
     warm_start: tuple[Path, ...] = ()
@@ -234,6 +236,11 @@ class Study:
         """Return how long each trial is loaded under a preset, before the response time is known."""
         plan = PRESETS[preset].as_set(window_s=self.window_s, warmup_s=self.warmup_s)
         return plan.under(max(each.connections for each in self.all_loads))
+
+    def adapter_options(self, server: str) -> dict[str, object]:
+        """Return the options that the class of a server's adapter takes; mostly there are none."""
+        own = self.options[server].arguments() if server in self.options else {}
+        return own | ({"program": self.programs[server]} if server in self.programs else {})
 
     @property
     def folder(self) -> Path:
@@ -305,6 +312,7 @@ class Study:
             "servers": ", ".join(self.servers),
             **{f"backend of {name}": backend for name, backend in sorted(self.backends.items())},
             **{f"server {name}": options.define() for name, options in sorted(self.options.items())},
+            **{f"program of {name}": program for name, program in sorted(self.programs.items())},
             **({"backend": self.backend.describe()} if self.backend else {}),
             "load": f"{load.describe()}, {load.threads} threads",
             "load.command": shlex.join(load.command),

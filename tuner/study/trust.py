@@ -31,7 +31,8 @@ MOST_NAMED = 5
 
 def name_programs(settings: Study) -> tuple[str, ...]:
     """Return what the author's own programs and requests do when load is sent."""
-    found = [each for name in settings.options for each in _name_options(settings, name)]
+    found = [f"servers: {name}: program runs `{path}`" for name, path in settings.programs.items()]
+    found += [each for name in settings.options for each in _name_options(settings, name)]
     if settings.backend is not None and settings.backend.command:
         found.append(f"backend.command runs `{shlex.join(settings.backend.command)}`")
     for load in settings.all_loads:

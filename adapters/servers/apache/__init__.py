@@ -113,6 +113,10 @@ class ApacheMpm:
         *("limitrequest*", "traceenable", "allowoverride*", "options"),
     )
 
+    def __init__(self, *, program: str = "") -> None:
+        """Take the program at this path; without one it is looked for."""
+        self._program = program
+
     def detect(self, host: Host) -> Facts:
         program, completed = self._find_program(host)
         compiled_in = programs.decode(host.run((program, "-l"), timeout_s=programs.COMMAND_TIMEOUT_S))
@@ -131,11 +135,11 @@ class ApacheMpm:
     def _find_program(self, host: Host) -> tuple[str, Completed]:
         names = ("apache2", "/usr/sbin/apache2")
         try:
-            return programs.find_program(host, names, "-v", package=self.package)
+            return programs.find_program(host, names, "-v", package=self.package, named=self._program)
         except Unreachable:
             raise
         except TargetError as error:
-            if other := find_other_build(host):
+            if not self._program and (other := find_other_build(host)):
                 raise TargetError(
                     f"{host.name}: {other} is installed, but tuner starts private instances of Debian's "
                     "build (apache2) only. Tune the installed service: write `target: {mode: managed}`."
@@ -197,7 +201,7 @@ class Apache(ApacheMpm):
         return replace(super().detect(host), drop_in=_drop_in(self.name))
 
     def find(self, host: Host) -> Installation:
-        return find_apache(host, self.package, self.mpm)
+        return find_apache(host, self.package, self.mpm, named=self._program)
 
     def aim(self, host: Host, installation: Installation, requests: Sequence[SentRequest]) -> Installation:
         return aim_installation(installation, requests)

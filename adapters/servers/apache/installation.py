@@ -79,12 +79,15 @@ def list_sites(directives: Sequence[Directive], port: int | None) -> tuple[str, 
     return tuple(found)
 
 
-def find_apache(host: Host, package: str, mpm: str) -> Installation:
-    """Find the service, its files and what is active.
+def find_apache(host: Host, package: str, mpm: str, *, named: str = "") -> Installation:
+    """Find the service, its files and what is active; of the program that the study names, if it names one.
 
     Raises TargetError when it cannot be tuned, or when another MPM than this one is loaded.
     """
-    control, asked = programs.find_program(host, PROGRAMS, "-V", package=package)
+    controls = {str(program): control for control, program in CONTROLS.items()}
+    control, asked = programs.find_program(
+        host, PROGRAMS, "-V", package=package, named=controls.get(named, named)
+    )
     program = CONTROLS.get(control, PurePosixPath(control))
     options = _options(host.read(SYSCONFIG).content) if control not in CONTROLS else ()
     dump = Command(argv=(control, *options, *_DUMP), timeout_s=DUMP_TIMEOUT_S, as_root=True, may_fail=True)

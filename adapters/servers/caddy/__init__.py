@@ -41,9 +41,15 @@ class Caddy:
         *("trusted_proxies*", "transport.tls*", "on_demand*"),
     )
 
+    def __init__(self, *, program: str = "") -> None:
+        """Take the program at this path; without one it is looked for."""
+        self._program = program
+
     def detect(self, host: Host) -> Facts:
         names = ("caddy", "/usr/bin/caddy", "/usr/local/bin/caddy")
-        facts = programs.detect_program(host, names, "version", before=r"\sv?", package=self.package)
+        facts = programs.detect_program(
+            host, names, "version", before=r"\sv?", package=self.package, named=self._program
+        )
         return replace(facts, passes_to=frozenset({HTTP}))
 
     def render(self, config: Config, site: Site, facts: Facts) -> Files:

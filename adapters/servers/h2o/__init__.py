@@ -48,9 +48,15 @@ class H2o:
         *("certificate-file", "key-file", "dh-file", "neverbleed", "ocsp-*"),
     )
 
+    def __init__(self, *, program: str = "") -> None:
+        """Take the program at this path; without one it is looked for."""
+        self._program = program
+
     def detect(self, host: Host) -> Facts:
         names = ("h2o", "/usr/bin/h2o", "/usr/local/bin/h2o")
-        facts = programs.detect_program(host, names, "-v", before="h2o version ", package=self.package)
+        facts = programs.detect_program(
+            host, names, "-v", before="h2o version ", package=self.package, named=self._program
+        )
         return replace(facts, passes_to=frozenset({HTTP, FASTCGI}), offers=dict.fromkeys((TLS, H2, H2C), ""))
 
     def render(self, config: Config, site: Site, facts: Facts) -> Files:

@@ -47,9 +47,15 @@ class Haproxy:
         *("http-request*", "tcp-request*", "insecure-*", "lua-*", "external-check*", "unix-bind", "userlist"),
     )
 
+    def __init__(self, *, program: str = "") -> None:
+        """Take the program at this path; without one it is looked for."""
+        self._program = program
+
     def detect(self, host: Host) -> Facts:
         names = ("haproxy", "/usr/sbin/haproxy", "/usr/local/sbin/haproxy")
-        facts = programs.detect_program(host, names, "-v", before="HAProxy version ", package=self.package)
+        facts = programs.detect_program(
+            host, names, "-v", before="HAProxy version ", package=self.package, named=self._program
+        )
         return replace(facts, passes_to=frozenset({HTTP}), needs_backend=True)
 
     def render(self, config: Config, site: Site, facts: Facts) -> Files:

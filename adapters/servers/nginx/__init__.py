@@ -74,6 +74,10 @@ class Nginx:
         *("allow", "deny", "auth_*", "limit_req*", "limit_conn*", "ssl_stapling*"),
     )
 
+    def __init__(self, *, program: str = "") -> None:
+        """Take the program at this path; without one it is looked for."""
+        self._program = program
+
     def detect(self, host: Host) -> Facts:
         return self._detect(host)[0]
 
@@ -147,7 +151,9 @@ class Nginx:
             *("nginx", "/usr/sbin/nginx"),
             *("/usr/local/nginx/sbin/nginx", "/usr/local/openresty/nginx/sbin/nginx"),
         )
-        program, completed = programs.find_program(host, names, "-V", package=self.package)
+        program, completed = programs.find_program(
+            host, names, "-V", package=self.package, named=self._program
+        )
         printed = programs.decode(completed)
         modules = frozenset(re.findall(r"--with-(\S+)", printed))
         facts = Facts(

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, ClassVar
 from tuner.adapters.servers.php_fpm import private as private
 from tuner.adapters.servers.php_fpm.drop_in import write_drop_in
 from tuner.adapters.servers.php_fpm.installation import (
-    FIND_PROGRAMS,
     TO_STDERR,
     find_php_fpm,
     layout_of,
@@ -92,9 +91,12 @@ class PhpFpm:
         *("*cgi.fix_pathinfo*", "*allow_url_*"),
     )
 
+    def __init__(self, *, program: str = "") -> None:
+        """Take the program at this path; without one it is looked for."""
+        self._program = program
+
     def detect(self, host: Host) -> Facts:
-        listed = host.run(FIND_PROGRAMS, timeout_s=programs.COMMAND_TIMEOUT_S)
-        program = list_programs(listed, host, self.package)[0]
+        program = list_programs(host, self.package, self._program)[0]
         about = host.run((program, "-v"), timeout_s=programs.COMMAND_TIMEOUT_S)
         return Facts(
             version=read_version(about),
@@ -133,10 +135,10 @@ class PhpFpm:
         return {name: value for name, value in found.items() if name in config}
 
     def find(self, host: Host) -> Installation:
-        return find_php_fpm(host, self.package)
+        return find_php_fpm(host, self.package, named=self._program)
 
     def find_behind(self, host: Host, addresses: Sequence[str]) -> Installation:
-        return find_php_fpm(host, self.package, addresses)
+        return find_php_fpm(host, self.package, addresses, named=self._program)
 
     def rewrite(self, config: Config, installation: Installation) -> Files:
         return write_drop_in(config, installation)

@@ -58,16 +58,17 @@ class Dump:
         return {name: each.get("listen", "") for name, each in self.sections.items() if name != GLOBAL}
 
 
-def find_php_fpm(host: Host, package: str, addresses: Sequence[str] = ()) -> Installation:
+def find_php_fpm(
+    host: Host, package: str, addresses: Sequence[str] = (), *, named: str = ""
+) -> Installation:
     """Find the service, its files and what is active of one pool.
 
     The pool is the one that listens at one of the addresses, of any installed version. Without addresses it
-    is the one called www, or the only one, of the newest version.
+    is the one called www, or the only one, of the newest version, or of the program that the study names.
     """
-    listed = host.run(FIND_PROGRAMS, timeout_s=programs.COMMAND_TIMEOUT_S)
     found = [
         (program, *_ask(host, program))
-        for program in list_programs(listed, host, package)[: None if addresses else 1]
+        for program in list_programs(host, package, named)[: None if addresses else 1]
     ]
     for program, about, dump in found:
         if pool := find_pool(dump.listening, addresses):
@@ -174,8 +175,15 @@ def _read_files(host: Host, layout: Layout) -> Files:
     return files
 
 
-def list_programs(listed: Completed, host: Host, package: str) -> tuple[str, ...]:
-    """Return the programs, the highest version first. Raises TargetError when there is none."""
+def list_programs(host: Host, package: str, named: str = "") -> tuple[str, ...]:
+    """Return the program that the study names, or all, the highest version first.
+
+    Raises TargetError when there is none.
+    """
+    if named:
+        programs.run_named(host, named, "-v")
+        return (named,)
+    listed = host.run(FIND_PROGRAMS, timeout_s=programs.COMMAND_TIMEOUT_S)
     there = listed.stdout.decode(errors="replace")
     found = [*_PROGRAM.finditer(there)] or _PROGRAM.finditer(
         "\n".join(programs.find_executables(host, TITLE))

@@ -4,6 +4,7 @@ import pytest
 
 from tuner.errors import TargetError, Unreachable
 from tuner.kit.programs import find_program
+from tuner.plugins import make_server
 from tuner.ports import Argv, Completed
 from tuner.testing.fakes import MemoryHost, completed
 
@@ -12,6 +13,16 @@ RUNNING = b"""\
 17 nginx: master process /opt/web/nginx -c /srv/nginx.conf
 18 /bin/sh /srv/watch /opt/other/nginx
 19 nginx: master process /opt/more/nginx
+"""
+
+
+VERSIONS = b"""\
+nginx version: nginx/1.22.1
+Server version: Apache/2.4.62
+PHP 8.2.1
+h2o version 2.2.6
+HAProxy version 2.6.12
+v2.6.2
 """
 
 
@@ -44,6 +55,30 @@ def test_a_program_that_is_nowhere_and_does_not_run_is_to_be_installed():
     )
     with pytest.raises(TargetError, match=said):
         find_program(MemoryHost(), NAMES, "-V", package="nginx")
+
+
+def test_a_program_that_the_study_names_is_the_only_one():
+    host = MemoryHost(commands={"/opt/own/nginx": say_version, "nginx": say_version})
+
+    assert find_program(host, NAMES, "-V", package="nginx", named="/opt/own/nginx")[0] == "/opt/own/nginx"
+    with pytest.raises(TargetError, match=r"there is no program /opt/lost .* Correct `program:`") as refused:
+        find_program(host, NAMES, "-V", package="nginx", named="/opt/lost")
+    assert "nstall" not in str(refused.value)
+
+
+@pytest.mark.parametrize("name", ["nginx", "apache", "php-fpm", "h2o", "haproxy", "caddy"])
+def test_every_server_takes_the_program_that_the_study_names(name: str):
+    asked: list[str] = []
+
+    def answer(_host: MemoryHost, argv: Argv, _stdin: bytes) -> Completed:
+        asked.append(argv[0])
+        return completed(argv, stdout=VERSIONS)
+
+    host = MemoryHost(commands={"/opt/own": answer, "ls": answer})
+
+    facts = make_server(name, program="/opt/own").detect(host)
+
+    assert (str(facts.program), asked[0]) == ("/opt/own", "/opt/own")
 
 
 def test_a_host_that_cannot_be_asked_is_not_told_to_install_what_it_may_have():

@@ -302,6 +302,10 @@ def test_where_the_load_comes_from_belongs_to_what_is_measured(study):
         ("study: a\nservers: [nginx, [b]]\nspace: [nginx]\n", "is no server. Write the name of its adapter"),
         ("study: a\nservers: [{name: b, backed: c}]\nspace: [nginx]\n", "Did you mean backend?"),
         ("study: a\nservers: [{backend: c}]\nspace: [nginx]\n", "servers.0: the key name is missing"),
+        (
+            "study: a\nservers: [{name: b, program: sbin/b}]\nspace: [nginx]\n",
+            "'sbin/b' is no path of a program. Write the whole path",
+        ),
         ("study: a\nservers: [{name: c, backend: c}]\nspace: [nginx]\n", "'c' is named as its own backend"),
         (
             "study: a\nservers: [{name: b, backend: c}, c]\nspace: [nginx]\ntarget: {mode: managed}\n",

@@ -55,6 +55,19 @@ def test_a_check_names_each_command_and_file_of_it(tmp_path):
     )
 
 
+def test_a_program_is_named_by_its_path_and_to_be_trusted(tmp_path):
+    path = tmp_path / "study.yaml"
+    text = "study: own\nservers: [{name: nginx, program: /opt/web/nginx}, h2o]\nspace: [nginx]\n"
+    path.write_text(f"{text}target: {{mode: managed}}\n")
+
+    study = load_study(path)
+
+    assert study.adapter_options("nginx") == {"program": "/opt/web/nginx"}
+    assert study.adapter_options("h2o") == {}
+    assert study.definition(space_of("sendfile"))["program of nginx"] == "/opt/web/nginx"
+    assert name_programs(study) == ("servers: nginx: program runs `/opt/web/nginx`",)
+
+
 @pytest.mark.parametrize(
     ("entry", "message"),
     [
