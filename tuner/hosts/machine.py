@@ -94,7 +94,8 @@ class Machine:
     @property
     def limits(self) -> str:
         """Return what may be used of the machine where that is not all, for reports; empty where it is."""
-        quota, told = self.share.cpu_quota, []
+        quota = self.share.cpu_quota
+        told: list[str] = []
         if len(self.allowed) < self.online_cores:
             told.append(f"{len(self.allowed)} of {self.online_cores} CPUs")
         if quota is not None and quota < len(self.allowed):
