@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
 from tuner.errors import TargetError
+from tuner.hosts.machine import read_share
 from tuner.kit.packages import say_install
 from tuner.ports import Argv, Command, CpuSet, Host, LoadGenerator
 
@@ -140,12 +141,12 @@ def _open(name: str, host: Host, boot_id: str, kept_on: CpuSet) -> LoadPlace:
         raise TargetError(
             f"load.host: {name} cannot be prepared: {processors[:20]!r} CPUs. Check `nproc` there."
         )
-    is_on_target = boot == boot_id
+    is_on_target, share = boot == boot_id, read_share(host)
     return LoadPlace(
         host=host,
         directory=PurePosixPath(directory),
         cpus=kept_on if is_on_target else frozenset(),
-        cores=int(processors),
+        cores=int(processors) if share is None else share.count_cpus(int(processors)),
         is_on_target=is_on_target,
         is_remote=name != LOCAL,
         session_pid=int(session),

@@ -48,6 +48,10 @@ class Share:
     memory_mib: int | None = None
     """Limit of memory of their control groups; None without one."""
 
+    def count_cpus(self, there: int) -> int:
+        """Return how many of the CPUs that are there can be used at once: as many as the quota keeps busy."""
+        return there if self.cpu_quota is None else max(1, min(there, math.ceil(self.cpu_quota)))
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Machine:
@@ -81,9 +85,8 @@ class Machine:
 
     @property
     def cores(self) -> int:
-        """Return how many CPUs may be used at once: those allowed, or as many as the quota keeps busy."""
-        quota = self.share.cpu_quota
-        return len(self.allowed) if quota is None else max(1, min(len(self.allowed), math.ceil(quota)))
+        """Return how many CPUs may be used at once."""
+        return self.share.count_cpus(len(self.allowed))
 
     @property
     def memory_mib(self) -> int:
@@ -147,7 +150,7 @@ def narrow(machine: Machine, host: Host, processes: Sequence[int]) -> Machine:
         host: where the services run.
         processes: their first processes; a machine without services stays as it is.
     """
-    shares = [share for each in processes if (share := _read_share(host, each)) is not None]
+    shares = [share for each in processes if (share := read_share(host, each)) is not None]
     if not shares:
         return machine
     cpus = [each.cpus for each in shares]
@@ -161,9 +164,12 @@ def narrow(machine: Machine, host: Host, processes: Sequence[int]) -> Machine:
     return replace(machine, share=share)
 
 
-def _read_share(host: Host, pid: int) -> Share | None:
-    """Read what a process may use; None for one that has ended, or that this user may not look at."""
-    status, groups = (PurePosixPath(f"/proc/{pid}/{name}") for name in ("status", "cgroup"))
+def read_share(host: Host, process: int | str = "self") -> Share | None:
+    """Read what a process may use: one of an id, or those that tuner starts on the host.
+
+    None for one that has ended, or that this user may not look at.
+    """
+    status, groups = (PurePosixPath(f"/proc/{process}/{name}") for name in ("status", "cgroup"))
     with suppress(TargetError, ValueError):
         look = host.look((status, groups))
         if allowed := ALLOWED.search(_text(look, status)):

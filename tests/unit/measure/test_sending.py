@@ -319,6 +319,19 @@ def test_a_load_host_gets_a_directory_that_is_gone_in_the_end():
     assert all(host.ran[-1] == ("rm", "-rf", "--", "/load/tuner-load.abc") for host in hosts.values())
 
 
+def test_a_load_host_has_as_many_cpus_as_its_quota_keeps_busy():
+    host = load_host("b")
+    limits = {
+        "/proc/self/status": b"Cpus_allowed_list:\t0-3\n",
+        "/proc/self/cgroup": b"0::/\n",
+        "/sys/fs/cgroup/cpu.max": b"150000 100000\n",
+    }
+    host.files |= {PurePosixPath(path): FileState(content=content) for path, content in limits.items()}
+
+    with open_load_places({"ssh://b": host}, MemoryHost()) as (place,):
+        assert place.cores == 2
+
+
 def test_a_load_host_that_cannot_be_made_ready_leaves_nothing_on_the_others():
     target = MemoryHost(files={BOOT_ID: FileState(content=b"one\n")})
     hosts = {"ssh://a": load_host("a"), "ssh://b": load_host("b", failing="mktemp")}
