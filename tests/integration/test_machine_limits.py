@@ -39,6 +39,7 @@ study: limited
 servers: [nginx]
 space: [nginx]
 target: {{host: "{url}", mode: managed}}
+load: {{path: /}}
 """
 PREPARE = """
 import json, sys
