@@ -337,8 +337,10 @@ def _throttling(host: FileReader, quota: PurePosixPath | None) -> dict[str, floa
     """Read what the CPU quota of the server's own control group took."""
     stat = b"" if quota is None else _read(host, quota)
     counted = procfs.parse_named(stat, {"nr_throttled": "throttled_periods", "nr_periods": "quota_periods"})
-    times = procfs.parse_named(stat, {name: name for name in _THROTTLED_S})
-    return counted | {"throttled_s": time * _THROTTLED_S[name] for name, time in times.items()}
+    for name, unit_s in _THROTTLED_S.items():
+        for time in procfs.parse_named(stat, {name: "throttled_s"}).values():
+            counted["throttled_s"] = time * unit_s
+    return counted
 
 
 def _read(host: FileReader, path: PurePosixPath) -> bytes:

@@ -58,9 +58,7 @@ class Dump:
         return {name: each.get("listen", "") for name, each in self.sections.items() if name != GLOBAL}
 
 
-def find_php_fpm(
-    host: Host, package: str, addresses: Sequence[str] = (), *, named: str = ""
-) -> Installation:
+def find_php_fpm(host: Host, package: str, addresses: Sequence[str] = (), *, named: str = "") -> Installation:
     """Find the service, its files and what is active of one pool.
 
     The pool is the one that listens at one of the addresses, of any installed version. Without addresses it
