@@ -338,8 +338,8 @@ def _throttling(host: FileReader, quota: PurePosixPath | None) -> dict[str, floa
     stat = b"" if quota is None else _read(host, quota)
     counted = procfs.parse_named(stat, {"nr_throttled": "throttled_periods", "nr_periods": "quota_periods"})
     for name, unit_s in _THROTTLED_S.items():
-        for time in procfs.parse_named(stat, {name: "throttled_s"}).values():
-            counted["throttled_s"] = time * unit_s
+        waited = procfs.parse_named(stat, {name: "throttled_s"})
+        counted |= {key: count * unit_s for key, count in waited.items()}
     return counted
 
 
