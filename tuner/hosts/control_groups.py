@@ -52,7 +52,7 @@ def find_group_limits(files: FileReader, groups: Sequence[PurePosixPath]) -> dic
     found: dict[str, float] = {}
     for group in groups:
         words = {name: _read_words(files, group / name) for name in LIMIT_FILES}
-        limits = {fact: (words[name], unit) for name, (fact, unit) in _LIMITS.items()}
+        limits = {fact: (words[name], unit) for name, (fact, unit) in _LIMITS.items() if words[name]}
         for quota, period in ((words["cpu.max"][:1], words["cpu.max"][1:]), (words[_QUOTA], words[_PERIOD])):
             if period and (number := _read_number(period)):
                 limits["cpu_quota"] = (quota, number)

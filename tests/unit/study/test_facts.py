@@ -88,6 +88,7 @@ def test_facts_are_written_as_an_earlier_tuner_wrote_them(old, url):
     (study,) = optuna.get_all_study_summaries(url)
     expected = json.loads(json.dumps(FIRST_FORMAT["study"]))
     expected["confirm"]["first_block"] = 0
+    expected["fingerprint"]["limits"] = ""
     assert json.dumps(study.user_attrs, sort_keys=True) == json.dumps(expected, sort_keys=True)
     assert {fact.key for fact in every} | LEFT_ALONE == FIRST_FORMAT["study"].keys()
 
