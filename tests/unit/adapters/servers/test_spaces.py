@@ -15,9 +15,12 @@ LINUX = json.loads((FOLDER / "sysctl" / "detect-linux-6.18.json").read_text())["
 APACHES = ("apache-event", "apache-worker", "apache-prefork", "apache-mpm")
 
 
-def load(*sources: object, cores: int = 2, connections: int = 100, **facts: object) -> Space:
+def load(
+    *sources: object, cores: int = 2, online_cores: int | None = None, connections: int = 100, **facts: object
+) -> Space:
     names = {
         "cores": cores,
+        "online_cores": online_cores or cores,
         # What may be taken for connections ends at the memory; a machine of many CPUs has more of it.
         "memory_mib": max(8192, 2048 * cores),
         "connections": connections,
