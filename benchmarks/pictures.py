@@ -3,7 +3,7 @@
     python -m benchmarks.pictures STUDY                  # writes docs/images
     python -m benchmarks.pictures --to FOLDER STUDY …    # writes the first screen of each study's page
 
-Each study is finished. The page, `explain` and the dashboard show the study; the sweep and the live display
+Each study is finished. The page and the dashboard show the study; the sweep and the live display
 show figures that the tests invent.
 """
 
@@ -20,8 +20,7 @@ from rich.console import Console
 from rich.terminal_theme import MONOKAI
 from rich.text import Text
 
-from tests.e2e.terminal import Size, open_terminal
-from tests.e2e.test_live_view import environment
+from tests.e2e.play_live import OLDER
 from tests.e2e.test_terminal import LOWEST, playing
 from tests.integration.browser import Page, open_browser
 from tests.integration.test_dashboard import SHOWN
@@ -49,9 +48,10 @@ pre {{{{ margin: 0; font: 14px/{LINE_PX}px "DejaVu Sans Mono", monospace; }}}}
 
 
 def write_page(study: Path, folder: Path) -> Path:
-    """Let tuner write the page of a study."""
+    """Let tuner write the page of a study, where the study has a short path."""
     page = folder / f"{study.stem}.html"
-    subprocess.run((TUNER, "report", study, "-o", page), check=True, stdout=subprocess.DEVNULL)
+    argv = (TUNER, "report", study.name, "-o", page)
+    subprocess.run(argv, cwd=study.parent, check=True, stdout=subprocess.DEVNULL)
     return page
 
 
@@ -89,20 +89,12 @@ def photograph_lines(browser: Page, lines: list[str], folder: Path, to: Path) ->
     browser.photograph(to)
 
 
-def read_explanation(study: Path, folder: Path, size: Size) -> list[str]:
-    """Return the beginning of what `explain` says of a study."""
-    with open_terminal(folder, environment({})) as terminal:
-        terminal.run((TUNER, "explain", study), size)
-        terminal.wait_for("NAME")
-        return terminal.read("-e", "-S", "-")[: size[1]]
-
-
-def read_live_display(folder: Path, size: Size) -> list[str]:
+def read_live_display(folder: Path) -> list[str]:
     """Return what the live display shows in a search."""
-    with playing(folder, size, "quiet") as (terminal, trials):
+    with playing(folder, TERMINAL, "quiet") as (terminal, trials):
         trials.write("\n")
         terminal.wait_for("1 of 20 trials", LOWEST)
-        return terminal.read("-e")
+        return [line for line in terminal.read("-e") if OLDER not in line]
 
 
 def renew(browser: Page, study: Path, folder: Path) -> None:
@@ -112,8 +104,7 @@ def renew(browser: Page, study: Path, folder: Path) -> None:
     photograph_page(browser, write_page(study, folder), IMAGES / "report.png")
     photograph_page(browser, sweep, IMAGES / "sweep.png")
     photograph_dashboard(browser, study, IMAGES / "dashboard.png")
-    photograph_lines(browser, read_explanation(study, folder, TERMINAL), folder, IMAGES / "explain.png")
-    photograph_lines(browser, read_live_display(folder, TERMINAL), folder, IMAGES / "live.png")
+    photograph_lines(browser, read_live_display(folder), folder, IMAGES / "live.png")
 
 
 def main() -> None:
