@@ -46,9 +46,6 @@ IDLE_PRICES = 3.0
 of 0.84, and 98 % of the gain. With `SURE` and the time that there is, studies reach 0.93 (27 claims)."""
 SURE = 0.7
 """Probability that a setting has any effect from which on it stays, however little it brings."""
-SURE_FOR_MEMORY = 0.95
-"""The same of a setting that takes the server beyond twice the default's memory: nobody wants to pay that for
-what may be nothing."""
 NEGLIGIBLE = math.log(1.005)
 """Log points that are nothing to anybody."""
 
@@ -114,9 +111,7 @@ def _leave_out_idle(experiment: Experiment, config: Config) -> Config:
         if not reduced:
             return config
         means, chances = _lose(kernels, config, reduced)
-        saves = bool(space.grows(config)) & ~np.array([bool(space.grows(each)) for each in reduced])
-        sure = np.where(saves, SURE_FOR_MEMORY, SURE)
-        idle = (means < IDLE_PRICES * experiment.setup.settings.line_price) & (chances < sure)
+        idle = (means < IDLE_PRICES * experiment.setup.settings.line_price) & (chances < SURE)
         if not idle.any():
             return config
         config = reduced[int(np.where(idle, means, np.inf).argmin())]
