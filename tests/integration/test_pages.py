@@ -71,7 +71,7 @@ def paste(folder: Path, block: str) -> Study:
     (folder / "www").mkdir()
     (folder / "www/index.html").write_text("a page\n")
     (folder / "more.yaml").write_text(MORE)
-    for page in re.findall(r"path: /([a-z]+)[,}\s]", block):
+    for page in re.findall(r'path: "?/([a-z]+)"?[,}\s]', block):
         # A page of the reader's own: the built-in content has no such one.
         (folder / "www" / page).write_text("<html>a page of the application</html>\n")
         document = re.sub(r"(?m)^content:.*\n", "", document) + f"content: {folder / 'www'}\n"
@@ -164,6 +164,7 @@ ELSEWHERE = {
     "web1.yaml",
     "own.yaml",
     "app.yaml",
+    "ssh://deploy@web1",
     "ssh://root@web1",
     "lighttpd",
     "lighttpd.yaml",
@@ -203,7 +204,7 @@ def test_the_other_commands_of_the_pages_name_what_is_there(command: tuple[str, 
         assert ended.returncode == 0
     elif program == "cat":
         assert arguments == ["recipe.yaml"], "the block shows what it prints"
-    elif program in {"python3", "~/tuner/bin/pip", "~/tuner/bin/tuner"}:
+    elif program in {"python3", "~/tuner/bin/pip", "~/tuner/bin/tuner", "pipx"}:
         known = (["-m", "venv", "~/tuner"], ["install", "."], ["--help"])
         assert arguments in known, "tests/packaging installs it into an environment of its own"
     elif program == "sudo":
