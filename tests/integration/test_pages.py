@@ -157,8 +157,8 @@ TUNER_COMMANDS = [command for page in EVERY_PAGE for command in commands_of(page
 OTHER_COMMANDS = [command for page in PAGES for command in commands_of(page) if command[0] != "tuner"]
 ON_THIS_MACHINE = {"init", "check", "spaces", "adapters"}
 """Commands that are run here; the others measure, or need a host, and are run by tests of their own."""
-LOGS = {"access.log", "access.log*", "/var/log/apache2/access.log", "site.har", "timed.log"}
-"""Logs of other hosts; tests/e2e/test_own_traffic.py has logs of its own."""
+LOGS = {"access.log", "access.log*", "/var/log/apache2/access.log", "site.har", "timed.log", "host"}
+"""Logs of other hosts, which tests of logs have of their own: in tests/e2e and tests/integration."""
 ELSEWHERE = {
     "web.yaml",
     "web1.yaml",
