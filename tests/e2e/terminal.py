@@ -53,15 +53,16 @@ class Terminal:
 
     def wait_for(self, *words: str) -> list[str]:
         """Wait until words are on the screen and nothing is drawn any more; return its lines."""
-        seen: list[list[str]] = [[]]
+        lines: list[str] = []
 
         def is_drawn() -> bool:
-            seen.append(self.read())
-            text = "\n".join(self.read("-J"))
-            return seen[-2] == seen[-1] and all(each in text for each in words)
+            # Whole lines have the words. They are the same before and after: nothing is drawn meanwhile.
+            before = self.read("-J")
+            lines[:] = self.read()
+            return all(each in "\n".join(before) for each in words) and before == self.read("-J")
 
         wait_until(is_drawn, patience_s=PATIENCE_S)
-        return seen[-1]
+        return lines
 
     def close(self) -> None:
         subprocess.run(
