@@ -125,6 +125,7 @@ def test_one_winner_is_proven_on_every_host_and_all_are_given_back(settings, con
 
 
 @pytest.mark.more
+@pytest.mark.alone  # beside others it did not end within five minutes, once in eight runs
 def test_a_worker_that_is_killed_and_one_that_is_frozen_come_back_and_nothing_finished_is_lost(
     settings, control
 ):
