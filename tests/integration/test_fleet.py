@@ -11,10 +11,12 @@ from tests.integration.shared_study import PATIENCE_S, Controller, assert_whole
 from tests.integration.simulated_fleet import HELD, Simulated
 from tests.integration.waiting import is_running, wait_until
 from tests.unit.simulation import Log, write_study
+from tuner.campaign.turn import Turn
 from tuner.commands.fleet.control import Request, control_there
-from tuner.commands.fleet.engine import open_engine
+from tuner.commands.fleet.engine import RemoteExecutor, open_engine
 from tuner.commands.fleet.process import worker_process
 from tuner.commands.fleet.worker import MainThreadExecutor, connected, name_resource
+from tuner.errors import Unreachable
 from tuner.records import Role, State
 from tuner.study import load_study
 from tuner.study.facts import OTHER_HOSTS, VERDICT
@@ -125,7 +127,27 @@ def test_one_winner_is_proven_on_every_host_and_all_are_given_back(settings, con
 
 
 @pytest.mark.more
-@pytest.mark.alone  # beside others it did not end within five minutes, once in eight runs
+def test_a_worker_that_is_frozen_between_two_trials_is_lost(settings):
+    target = choose_target(settings, HOSTS[0])
+    with (
+        open_engine(2.0) as engine,
+        worker_process(target, engine.address, engine.security, work=Simulated(20.0)) as worker,
+    ):
+        check = engine.watch_own(HOSTS[0], worker.check)
+        wait_until(lambda: HOSTS[0] in engine.find_hosts(), patience_s=PATIENCE_S)
+        check()
+        executor = RemoteExecutor(
+            host=HOSTS[0], client=engine.client, turn=Turn(), check=check, note=lambda _: None
+        )
+        os.kill(worker.process.pid, signal.SIGSTOP)
+        wait_until(lambda: HOSTS[0] not in engine.find_hosts(), patience_s=PATIENCE_S)
+        gone = pytest.raises(Unreachable, match="ssh://web0: its worker does not answer any more")
+        with gone, executor.turn.taken():
+            executor.wait_until_quiet(1.0)
+    assert worker.process.exitcode == 0, "it was continued, and has ended by itself"
+
+
+@pytest.mark.more
 def test_a_worker_that_is_killed_and_one_that_is_frozen_come_back_and_nothing_finished_is_lost(
     settings, control
 ):

@@ -191,8 +191,8 @@ def lane_here(team: Team, engine: Engine, setup: Setup, work: Work | None = None
     def open_executor(telling: Telling) -> Iterator[Executor]:
         with worker_process(setup.settings, engine.address, engine.security, work=work) as worker:
             yield RemoteExecutor(
-                host=lane.host, client=engine.client, turn=team.shared.turn, check=worker.check,
-                note=telling.note,
+                host=lane.host, client=engine.client, turn=team.shared.turn,
+                check=engine.watch_own(lane.host, worker.check), note=telling.note,
             )  # fmt: skip
 
     lane = Lane(team=team, setup=setup, open_executor=open_executor)

@@ -105,6 +105,23 @@ class Engine:
 
         return check
 
+    def watch_own(self, host: str, check_process: Callable[[], None]) -> Callable[[], None]:
+        """Return what raises TargetError where a worker that the controller has begun has ended or is lost.
+
+        One that is frozen while it has nothing to do fails no trial: the next one would wait for it.
+        """
+        was_found = False
+
+        def check() -> None:
+            nonlocal was_found
+            check_process()
+            is_found = host in self.find_hosts()
+            if was_found and not is_found:
+                raise Unreachable(f"{host}: its worker does not answer any more.")
+            was_found = is_found
+
+        return check
+
     def release(self, host: str) -> None:
         """Let a worker give its host back."""
         fire_and_forget(self.client.submit(release, host, resources={name_resource(host): 1}, pure=False))
