@@ -10,15 +10,12 @@ from collections.abc import Mapping
 from difflib import get_close_matches
 
 from tuner.errors import UsageError
-from tuner.export.boot_files import are_boot_files, export_boot_files
-from tuner.export.drop_in import export_drop_in
 from tuner.export.formats import FORMATS
 from tuner.export.host_change import find_change, installed_of
 from tuner.export.json_file import export_json
-from tuner.export.kernel_settings import are_kernel_settings, export_kernel_settings
-from tuner.export.listing import export_listing
 from tuner.export.rendered import Rendered, render_both
-from tuner.export.rewritten import Rewritten, export_rewritten
+from tuner.export.rewritten import Rewritten
+from tuner.export.server_files import export_server, write_change
 from tuner.export.stored import differences_from_json, differences_to_json
 from tuner.plugins import AdapterKind, adapter_names
 from tuner.report.summary import Summary
@@ -37,6 +34,7 @@ __all__ = [
     "refuse_unknown_format",
     "render_both",
     "without_winner",
+    "write_change",
 ]
 
 JSON = "json"
@@ -81,25 +79,7 @@ def export(summary: Summary, name: str, *, rendered: Mapping[str, Rendered | Rew
             f"{summary.study}: the study tunes {', '.join(sorted(rendered))}, so there is nothing to export "
             f"as {name}. Choose --format json, or one of these servers."
         )
-    return _export_server(summary, name, rendered[name])
-
-
-def _export_server(summary: Summary, server: str, found: Rendered | Rewritten) -> dict[str, bytes]:
-    """Write one server's files in the form that fits them."""
-    if isinstance(found, Rewritten):
-        if are_kernel_settings(found.after):
-            return export_kernel_settings(
-                summary, found.before, found.after, is_present=True, by_hand=found.by_hand,
-                lowered=found.lowered,
-            )  # fmt: skip
-        if are_boot_files(found.after):
-            return export_boot_files(summary, found.before, found.after, by_hand=found.by_hand)
-        return export_rewritten(summary, server, found)
-    if are_kernel_settings(found.winner):
-        return export_kernel_settings(summary, found.default, found.winner, is_present=False)
-    if found.drop_in is not None:
-        return export_drop_in(summary, server, found, found.drop_in)
-    return export_listing(summary, server, found)
+    return export_server(summary, name, rendered[name])
 
 
 def without_winner(summary: Summary, purpose: str) -> UsageError:

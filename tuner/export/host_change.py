@@ -16,7 +16,7 @@ from tuner.export import boot_files, kernel_settings
 from tuner.export.lowered import describe_lowered
 from tuner.export.provenance import describe_by_hand, write_head
 from tuner.export.rendered import Rendered
-from tuner.export.rewritten import NEW_MODE, Rewritten, refuse_strange
+from tuner.export.rewritten import NEW_MODE, Rewritten, make_patch, refuse_strange
 from tuner.ports import Argv
 from tuner.report.summary import Summary
 
@@ -42,6 +42,15 @@ class FileChange:
     def is_private(self) -> bool:
         """Return whether not everybody may read it, as it may hold a password."""
         return not self.mode & stat.S_IROTH
+
+    @property
+    def patch(self) -> str:
+        """Return the difference as text, as `patch -p1 -d /` takes it."""
+        before, after = (
+            None if content is None else content.decode(errors="replace")
+            for content in (self.before, self.after)
+        )
+        return make_patch(str(self.path).lstrip("/"), before, after)
 
     @property
     def sums(self) -> tuple[str, str]:

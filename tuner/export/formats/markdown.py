@@ -7,7 +7,6 @@ from tuner.export.formats.containers import name_setting
 from tuner.export.host_change import FileChange, HostChange
 from tuner.export.provenance import explained_settings
 from tuner.export.result_tables import result_as_markdown
-from tuner.export.rewritten import make_patch
 from tuner.report.summary import Summary
 from tuner.report.tables import escape_markdown, markdown_table
 from tuner.report.wording import make_lines_printable, say_estimate
@@ -51,10 +50,7 @@ def _fenced(file: FileChange) -> str:
     """Return the difference of a file, in a fence that is longer than any in it."""
     if file.is_private:
         return f"- {escape_markdown(str(file.path))}: not shown, because not every user may read this file"
-    before, after = (
-        None if content is None else content.decode(errors="replace") for content in (file.before, file.after)
-    )
-    patch = make_lines_printable(make_patch(str(file.path).lstrip("/"), before, after or "").rstrip("\n"))
+    patch = make_lines_printable(file.patch.rstrip("\n"))
     fence = "`" * max(3, 1 + max((len(run) for run in re.findall("`+", patch)), default=0))
     return f"{fence}diff\n{patch}\n{fence}"
 
