@@ -7,13 +7,13 @@ from pathlib import Path, PurePosixPath
 
 from tuner.campaign.prepare import prepare
 from tuner.commands.differences import Differences, describe_moved, find_differences
+from tuner.commands.kept_files import recall_differences, recall_stored, sealed_parts
 from tuner.commands.page import CANDIDATE, EXPORTS, REPORT, keep_page, make_page, write_page
 from tuner.commands.session import Reading, open_begun
 from tuner.errors import TargetError
 from tuner.export import (
     JSON,
     Rendered,
-    differences_from_json,
     differences_to_json,
     export,
     formats_of,
@@ -25,9 +25,8 @@ from tuner.export.lowered import describe_lowered
 from tuner.ports import Config
 from tuner.report.summary import as_candidate
 from tuner.report.wording import say_unproven
-from tuner.statistics.ranking import config_key
 from tuner.study import Study
-from tuner.study.cache import is_sealed, make_seal
+from tuner.study.cache import make_seal
 from tuner.study.facts import DIFFERENCES, SealedDifferences
 from tuner.study.folder import list_files, translated, write_file, write_named
 
@@ -43,47 +42,32 @@ class Results:
 
 
 def write_results(reading: Reading) -> Results:
-    """Write the report, and every export that the study's servers have when there is a winner."""
-    page = make_page(reading)
-    report = str(write_page(reading.settings, page, None))
-    results = _write_exports(reading, report)
+    """Write the report, and every export that the study's servers have when there is a winner.
+
+    What was found and is not shipped has exports, too, in a folder of its own and marked as what it is.
+    """
+    summary = reading.summary if reading.summary.found is None else as_candidate(reading.summary)
+    exported = replace(reading, summary=summary)
+    differences: Differences | None = None
+    try:
+        if summary.winner is not None and not summary.is_held_back:
+            setup = reading.setup or prepare(reading.settings)
+            differences = find_differences(exported, setup, summary.winner.config)
+            _remember(exported, differences)
+    finally:
+        # Without the target there is a report, too.
+        page = make_page(reading)
+        results = Results(report=str(write_page(reading.settings, page, None)), exports=())
+    if differences is not None:
+        written = [
+            str(path) for form in formats_of(differences)
+            for path in _write_format(exported, form, differences, None)
+        ]  # fmt: skip
+        lowered = _describe_lowered(reading, differences)
+        results = replace(results, exports=tuple(written), lowered=lowered)
     # Last: what the storage has of the exports is part of the study that the page is of.
     keep_page(reading, page)
     return results
-
-
-def _write_exports(reading: Reading, report: str) -> Results:
-    winner = reading.summary.winner
-    if winner is None and reading.summary.found is not None:
-        return _write_candidate(reading, report)
-    if winner is None or reading.summary.is_held_back:
-        return Results(report=report, exports=())
-    differences = find_differences(reading, reading.setup or prepare(reading.settings), winner.config)
-    _remember(reading, differences)
-    forms = formats_of(differences)
-    written = (path for form in forms for path in _write_format(reading, form, differences, None))
-    return Results(
-        report=report, exports=tuple(map(str, written)), lowered=_describe_lowered(reading, differences)
-    )
-
-
-def _write_candidate(reading: Reading, report: str) -> Results:
-    """Write what was found and is not shipped into a folder of its own, marked as what it is."""
-    candidate = replace(reading, summary=as_candidate(reading.summary))
-    if candidate.summary.is_held_back:
-        return Results(report=report, exports=())
-    config, folder = candidate.summary.chosen or {}, reading.settings.folder
-    differences = find_differences(candidate, reading.setup or prepare(reading.settings), config)
-    files = {
-        folder / EXPORTS / CANDIDATE / name: content
-        for form in formats_of(differences)
-        for name, content in export(candidate.summary, form, rendered=differences).items()
-    }
-    for path, content in files.items():
-        write_file(path, content, study_folder=folder, is_private=bool(_private(differences)))
-    return Results(
-        report=report, exports=tuple(map(str, files)), lowered=_describe_lowered(reading, differences)
-    )
 
 
 def _describe_lowered(reading: Reading, differences: Differences) -> tuple[str, ...]:
@@ -167,11 +151,10 @@ def _find_or_recall(reading: Reading, winner: Config, warn: Callable[[str], None
         setup = reading.setup or prepare(reading.settings)
         found = find_differences(reading, setup, winner)
     except TargetError as error:
-        storage = open_begun(reading.settings)
-        stored = storage.recall(DIFFERENCES) if storage else None
-        if stored is None or dict(stored.winner) != dict(winner):
+        if recall_stored(reading, winner) is None:
             raise
-        if not _is_own(reading, stored):
+        known = recall_differences(reading, winner)
+        if known is None:
             raise TargetError(
                 f"{error} The study has stored files and commands for that target, but your tuner did not "
                 "write them, so they are not used. Export on the machine where the study ran."
@@ -179,7 +162,7 @@ def _find_or_recall(reading: Reading, winner: Config, warn: Callable[[str], None
         warn(
             f"this describes the target as it was when the study ended, as it cannot be reached now ({error})"
         )
-        return differences_from_json(json.loads(stored.text))
+        return known
     for line in (*describe_moved(reading, setup), *_list_changed(reading, found, winner)):
         warn(line)
     return found
@@ -187,11 +170,7 @@ def _find_or_recall(reading: Reading, winner: Config, warn: Callable[[str], None
 
 def _list_changed(reading: Reading, found: Differences, winner: Config) -> Iterator[str]:
     """Yield the files of the target that are neither as the study left them nor as the winner makes them."""
-    storage = open_begun(reading.settings)
-    stored = storage.recall(DIFFERENCES) if storage else None
-    if stored is None or dict(stored.winner) != dict(winner) or not _is_own(reading, stored):
-        return
-    known = differences_from_json(json.loads(stored.text))
+    known = recall_differences(reading, winner) or {}
     for name in found.keys() & known.keys():
         now, then = installed_of(found[name]), installed_of(known[name])
         if now is None or then is None:
@@ -199,15 +178,6 @@ def _list_changed(reading: Reading, found: Differences, winner: Config) -> Itera
         for path in sorted(now.before.keys() & then.before.keys()):
             if now.before[path] not in {then.before[path], then.after.get(path)}:
                 yield f"{path}: changed since the study ended. Its gain was measured with the earlier content"
-
-
-def _is_own(reading: Reading, stored: SealedDifferences) -> bool:
-    """Return whether this user's own tuner wrote what a storage holds of the files of a target."""
-    return is_sealed(stored.seal, *_sealed_parts(reading, stored.winner, stored.text))
-
-
-def _sealed_parts(reading: Reading, winner: Config, text: str) -> tuple[bytes, ...]:
-    return reading.settings.name.encode(), config_key(winner).encode(), text.encode()
 
 
 def _remember(reading: Reading, differences: Differences) -> None:
@@ -219,11 +189,10 @@ def _remember(reading: Reading, differences: Differences) -> None:
     storage, winner = open_begun(reading.settings), reading.summary.winner
     if storage is None or winner is None or _private(differences):
         return
-    stored = storage.recall(DIFFERENCES)
-    if stored is not None and dict(stored.winner) == dict(winner.config) and _is_own(reading, stored):
+    if recall_differences(reading, winner.config) is not None:
         return
     text = json.dumps(differences_to_json(differences))
-    seal = make_seal(*_sealed_parts(reading, winner.config, text))
+    seal = make_seal(*sealed_parts(reading, winner.config, text))
     if seal is not None:
         storage.remember(DIFFERENCES, SealedDifferences(winner=dict(winner.config), text=text, seal=seal))
 
@@ -243,6 +212,7 @@ def _write_format(
             write_named(output / name, content, is_private=is_private)
         return [output / name for name in files]
     own = reading.settings.folder
+    folder = own / EXPORTS / ("" if reading.summary.found is None else CANDIDATE)
     for name, content in files.items():
-        write_file(own / EXPORTS / name, content, study_folder=own, is_private=is_private)
-    return [own / EXPORTS / name for name in files]
+        write_file(folder / name, content, study_folder=own, is_private=is_private)
+    return [folder / name for name in files]

@@ -5,12 +5,16 @@ Nothing heavy is imported here before a page has to be made.
 
 import shlex
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tuner.commands.session import Reading
 from tuner.study import Study
 from tuner.study.cache import keep, look_up
 from tuner.study.digest import make_study_key
 from tuner.study.folder import read_file, require_own, write_file, write_named
+
+if TYPE_CHECKING:
+    from tuner.statistics.confirmation.paired_gain import Gain
 
 REPORT = "report.html"
 EXPORTS = "exports"
@@ -39,16 +43,30 @@ def make_page(reading: Reading) -> bytes:
 
     sweeps = read_sweeps(reading.settings, reading.summary.space)
     curves = read_curves(reading.settings)
-    page = render_report(reading.summary, sweeps, curves, list_commands(reading))
+    page = render_report(reading.summary, sweeps, curves, list_commands(reading), _write_change(reading))
     # A name that is not UTF-8 comes from Python with signs that cannot be encoded.
     return page.encode(errors="replace")
 
 
+def _write_change(reading: Reading) -> str:
+    """Return what the winner or candidate changes in the servers' own files; empty if nothing is kept."""
+    from tuner.commands.kept_files import recall_differences
+    from tuner.export import write_change
+    from tuner.report.summary import as_candidate
+
+    summary = reading.summary if reading.summary.found is None else as_candidate(reading.summary)
+    if summary.winner is None or summary.is_held_back:
+        return ""
+    return write_change(summary, recall_differences(reading, summary.winner.config) or {})
+
+
 def list_commands(reading: Reading) -> list[tuple[str, str]]:
-    """Return what applies the winner and undoes it, or measures what was found again: title and command."""
+    """Return what applies the winner and undoes it, or measures a candidate again: title and command."""
     summary, study = reading.summary, shlex.quote(str(reading.settings.path))
     if summary.winner is None:
         return _list_commands_of_found(reading) if summary.found is not None else []
+    if summary.side == "candidate":
+        return [_measure_again(study, summary.gain)]
     if summary.is_held_back:
         return []
     if reading.settings.target.is_managed:
@@ -63,16 +81,28 @@ def list_commands(reading: Reading) -> list[tuple[str, str]]:
     ]
 
 
+def _measure_again(study: str, gain: "Gain | None" = None) -> tuple[str, str]:
+    """Return what measures a candidate in fresh pairs, in as many as should decide if that is known."""
+    from tuner.statistics.confirmation.paired_gain import pairs_to_decide
+
+    needed = None if gain is None else pairs_to_decide(gain)
+    pairs = "" if needed is None else f" --pairs {needed}"
+    return ("Measure the candidate again", f"tuner compare {study} default candidate{pairs}")
+
+
 def _list_commands_of_found(reading: Reading) -> list[tuple[str, str]]:
     """Return what measures the candidate again, and where its files are if it has any."""
     from tuner.report.summary import as_candidate
 
     study = shlex.quote(str(reading.settings.path))
-    files = shlex.quote(str(reading.settings.folder / EXPORTS / CANDIDATE))
-    again = ("Measure the candidate again", f"tuner compare {study} default candidate")
+    files = f"{shlex.quote(str(reading.settings.folder / EXPORTS / CANDIDATE))}/*"
+    again = _measure_again(study)
     if as_candidate(reading.summary).is_held_back:
         return [again]
-    return [again, ("Its files, which say how to apply and undo it", f"ls {files}")]
+    return [
+        again,
+        ("List its files, with the commands that apply and undo them", f"grep -E 'apply:|undo:' {files}"),
+    ]
 
 
 def keep_page(reading: Reading, page: bytes) -> None:

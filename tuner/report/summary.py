@@ -236,7 +236,8 @@ class Summary:
     @property
     def side(self) -> str:
         """Return what to call the side that was held against the default: what is not proven won nothing."""
-        return "winner" if self.gain is None or self.gain.is_proven else "candidate"
+        is_winner = self.found is None and (self.gain is None or self.gain.is_proven)
+        return "winner" if is_winner else "candidate"
 
     def show_changes(self, config: Config) -> list[str]:
         """Return what a configuration changes, each as name and value."""

@@ -32,7 +32,7 @@ from tuner.study.presets import Plan
 from tuner.study.storage import Storage
 
 CANDIDATE = "candidate"
-"""What a study found and did not ship."""
+"""What a study found and did not ship, or did not prove."""
 
 
 def compare(
@@ -238,14 +238,16 @@ def resolve(settings: Study, setup: Setup, chosen: Config | str) -> Config:
 
 
 def _find_candidate(settings: Study) -> Config:
-    """Return what a study found and did not ship. Raises UsageError where there is no such thing."""
-    found = read(settings, with_explanation=False).summary.found
-    if found is None:
+    """Return what a study did not ship or did not prove. Raises UsageError where there is no such thing."""
+    summary = read(settings, with_explanation=False).summary
+    if summary.found is not None:
+        return dict(summary.found.config)
+    if summary.winner is None or summary.side != CANDIDATE:
         raise UsageError(
-            f"{settings.name}: there is no candidate: the study is not finished, or nothing was rejected. "
-            "`tuner show` says what the study found."
+            f"{settings.name}: there is no candidate: the study is not finished, its gain is proven, or "
+            "nothing was rejected. `tuner show` says what the study found."
         )
-    return dict(found.config)
+    return dict(summary.winner.config)
 
 
 def _complete(setup: Setup, values: Config) -> Config:
