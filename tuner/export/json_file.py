@@ -49,7 +49,7 @@ def describe(summary: Summary) -> dict[str, Any]:
         "capacity": {
             "default": summary.space.capacity(summary.default.config),
             "winner": summary.space.capacity(summary.winner.config) if summary.winner else None,
-            "grows": list(summary.grows),
+            "grows": [str(each) for each in summary.grows],
         },
         "effects": {each.parameter: _describe_effect(each.effect) for each in explained_settings(summary)},
         "also": {name: also for name in summary.shipped if (also := summary.space.also(name))},

@@ -15,16 +15,19 @@ TENDENCY = 0.8
 """Chance from which on a setting that is not shown to help is said to be likely to."""
 
 
-def conclude(space: "Space", found: Explanation, reason: str = "") -> Explanation:
+def conclude(
+    space: "Space", found: Explanation, reason: str = "", *, is_shipped: bool = True
+) -> Explanation:
     """Return an explanation with its sentences.
 
     Args:
         space: of the study.
         found: what is explained.
         reason: why nothing is proven; empty when something is.
+        is_shipped: whether what is explained may be used; else nobody is told to keep its settings.
     """
     proof = found.proof and replace(found.proof, sentence=say_proof(found.proof, found.trials))
-    said = [*_say_settings(space, found.settings, found.gain)]
+    said = [*_say_settings(space, found.settings, found.gain, is_shipped=is_shipped)]
     is_gain = found.gain is not None and found.gain.ratio > 1
     said += [_say_tolerance(space, each) for each in found.tolerances if is_gain]
     said += [
@@ -48,12 +51,15 @@ def say_proof(proof: Proof, trials: int) -> str:
     return f"{expected}. If so, {proof.pairs} fresh pairs{time} would prove it in 9 of 10 cases: {noise}."
 
 
-def _say_settings(space: "Space", settings: Sequence[Setting], gain: Effect | None) -> Iterator[str]:
+def _say_settings(
+    space: "Space", settings: Sequence[Setting], gain: Effect | None, *, is_shipped: bool
+) -> Iterator[str]:
     of = {finding: [setting for setting in settings if setting.finding is finding] for finding in Finding}
     if helping := of[Finding.HELPS]:
         share = sum(setting.effect.log for setting in helping) / gain.log if gain and gain.log > 0 else 0.0
         told = f": {say_percent(min(share, 1.0), 0)} of the gain" if share > 0 else ""
-        yield f"Keep {_name_settings(space, helping)}{told}."
+        verb = "Keep" if is_shipped else "The estimated gain comes from"
+        yield f"{verb} {_name_settings(space, helping)}{told}."
     elif len(settings) > 1 and gain is not None and gain.low > 1:
         yield (
             "Too little data to attribute the gain: its settings were mostly tried together. "

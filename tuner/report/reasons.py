@@ -4,12 +4,13 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 
+from tuner.ports import Config
 from tuner.records import Role, State, Trial
 from tuner.records.blend import Hosts
 from tuner.report.wording import say_duration, say_estimate, say_percent, say_ratio, say_speedup
 from tuner.statistics.confirmation.paired_gain import MIN_GAIN, Gain, pairs_to_decide
 from tuner.statistics.feasibility import EVERY_TRIAL, RULED_OUT, Assessment, Feasibility
-from tuner.statistics.ranking import Ranking, as_baselines, config_key
+from tuner.statistics.ranking import LIKELY, Ranking, as_baselines, config_key
 
 PROBABLE = 0.5
 """Less likely to keep a constraint, a configuration is counted as one that broke it."""
@@ -64,22 +65,21 @@ def _explain_pairs(gain: Gain, pair_s: float) -> str:
         return f"The whole interval lies below 1: {found}."
     if gain.verdict == "no worse":
         return f"A loss of {say_percent(MIN_GAIN)} is ruled out, but no gain is shown: {found}."
-    return f"The pairs do not decide: {found}. {_say_more(gain, pair_s)}"
+    return f"No difference is proven: {found}, {say_percent(1 - gain.alpha)} CI. {_say_more(gain, pair_s)}"
 
 
 def _say_more(gain: Gain, pair_s: float) -> str:
-    """Return how many more pairs would decide, were things as they seem."""
+    """Return how many fresh pairs would decide, were things as they seem."""
     needed = pairs_to_decide(gain)
     if needed is None:
         return "The ratio is so near to 1 that more pairs would hardly decide."
-    more = needed - gain.pairs
-    time = f" ({say_duration(more * pair_s)})" if pair_s else ""
-    return f"If this ratio is real, about {more} more pair{'' if more == 1 else 's'}{time} would settle it."
+    time = f" ({say_duration(needed * pair_s)})" if pair_s else ""
+    return f"If this ratio is real, about {needed} fresh pairs{time} would prove it."
 
 
 def _explain_doubt(doubt: Assessment) -> str:
     if doubt.constraint == EVERY_TRIAL:
-        return f"The candidate {doubt.finding}, the default {_leave_verb(doubt.finding_of_default)}."
+        return f"The default {doubt.finding_of_default}, the candidate {_leave_verb(doubt.finding)}."
     if doubt.probability < RULED_OUT:
         kept = f"it breaks {doubt.constraint}"
     else:
@@ -87,12 +87,12 @@ def _explain_doubt(doubt: Assessment) -> str:
             f"it meets {doubt.constraint} with a probability of {say_percent(doubt.probability, 0)}, and "
             f"{say_percent(doubt.needed, 0)} is required"
         )
-    default = _leave_verb(doubt.finding_of_default)
-    return f"Over all trials the candidate {doubt.finding}, the default {default}: {kept}."
+    candidate = _leave_verb(doubt.finding)
+    return f"Over all trials the default {doubt.finding_of_default}, the candidate {candidate}: {kept}."
 
 
 def _leave_verb(finding: str) -> str:
-    """Return what is said of the default after the same was said of the winner."""
+    """Return what is said of one side after the same was said of the other."""
     return (
         finding.removeprefix("fails to start or to serve the load ")
         .removeprefix("fails ")
@@ -101,7 +101,9 @@ def _leave_verb(finding: str) -> str:
     )
 
 
-def explain_no_winner(trials: Sequence[Trial], ranking: Ranking, known: Feasibility) -> str:
+def explain_no_winner(
+    trials: Sequence[Trial], ranking: Ranking, known: Feasibility, rejected: Sequence[Config] = ()
+) -> str:
     """Return what became of the configurations that were tried, where none was worth confirming."""
     tried = {
         config_key(trial.config): trial.config
@@ -120,9 +122,13 @@ def explain_no_winner(trials: Sequence[Trial], ranking: Ranking, known: Feasibil
         f"{count} failed to start or to serve the load" if name == EVERY_TRIAL else f"{count} broke {name}"
         for name, count in broken.most_common()
     ]
-    best = ranking.incumbent
+    keys = {config_key(config) for config in rejected}
+    likely = (entry for entry in ranking.entries if entry.p_feasible >= LIKELY and entry.key not in keys)
+    best = next(likely, None)
     if best is not None:
-        said.append(f"the best of the rest is {say_speedup(best.posterior)} of the default")
+        # After a rejection there may be no time left to confirm a better one.
+        open_end = ", not confirmed either" if rejected and best.posterior.log_ratio > 0 else ""
+        said.append(f"the best of the rest is {say_speedup(best.posterior)} of the default{open_end}")
     return f"{', '.join(said)}."
 
 

@@ -118,9 +118,9 @@ def describe_rates(first: "Arm", second: "Arm | None", *, is_fixed: bool = False
     slower, quicker = sorted((first.goodput_rps, second.goodput_rps))
     if quicker <= LIKE_RATE * slower:
         return ""
-    rates = f"{say_rate(first.goodput_rps)} and {say_rate(second.goodput_rps)} requests/s"
-    better = "read the p99 at one rate" if is_fixed else f"`--preset {LATER}` measures both at one rate"
-    return f"Each p99 was measured at its side's own rate, {rates}, so do not compare them; {better}."
+    rates = f"one was measured at {say_rate(first.goodput_rps)} requests/s, the other at "
+    better = "Compare the p99 at one rate" if is_fixed else f"`--preset {LATER}` measures both at one rate"
+    return f"Do not compare these p99: {rates}{say_rate(second.goodput_rps)}. {better}."
 
 
 def constraint_rows(summary: "Summary") -> list[Row]:
@@ -201,17 +201,37 @@ def change_rows(summary: "Summary") -> list[Row]:
 
 
 def side_rows(summary: "Summary") -> list[Row]:
-    """Return default and winner side by side: a row for each figure."""
+    """Return default and winner side by side: a row for each figure, and for each check that rejects it."""
     (_, *titles), *sides = arm_rows(summary)
+    unlike = "; do not compare" if describe_rates(summary.default, summary.winner) else ""
     figures = zip(*(cells for _, *cells in sides), strict=True)
-    return [(title, *cells) for title, cells in zip(titles, figures, strict=True)]
+    rows: list[Row] = [
+        (f"{title}{unlike if title.startswith('p99') else ''}", *cells)
+        for title, cells in zip(titles, figures, strict=True)
+    ]
+    elsewhere = summary.winner_elsewhere
+    for each in elsewhere.checked if elsewhere is not None else ():
+        both = (each.default, each.candidate)
+        if each.finding == "fails":
+            rows.append(
+                (f"failed with {each.check_load.name}", *(say_percent(side.failure_rate, 2) for side in both))
+            )
+        elif each.is_rejected:
+            rows.append(
+                (f"requests/s with {each.check_load.name}", *(say_rate(side.goodput_rps) for side in both))
+            )
+    return rows
 
 
 def setting_rows(summary: "Summary") -> list[Row]:
-    """Return each explained setting of those that are written: name, effect, whether it helps, price."""
+    """Return each explained setting of those that are written: name, change, effect, if it helps, price.
+
+    Whether it helps is left out for what was found and is not shipped.
+    """
     found = summary.explanation
     return [
-        (line.parameter, say_estimate(line.effect), say_finding(line),
+        (line.parameter, _show_change(summary, line.parameter, line.default, line.value),
+         say_estimate(line.effect), *(() if summary.found is not None else (say_finding(line),)),
          summary.space.also(line.parameter) or NOTHING)
         for line in (found.settings if found is not None and found.gain is not None else ())
         if line.parameter in summary.shipped
@@ -287,7 +307,22 @@ def capacity_rows(summary: "Summary") -> list[Row]:
 
 def describe_growth(summary: "Summary") -> str:
     """Return that the settings need much more memory than the default; empty where they do not."""
-    return f"Memory grows: {'; '.join(summary.grows)}." if summary.grows else ""
+    if not summary.grows:
+        return ""
+    said = f"Memory grows: {'; '.join(map(str, summary.grows))}."
+    grown = {each.setting for each in summary.grows}
+    doubtful = [
+        line.parameter
+        for line in (summary.explanation.settings if summary.explanation is not None else ())
+        if line.parameter in grown and line.finding is not Finding.HELPS
+    ]
+    if not doubtful:
+        return said
+    names = ", ".join(doubtful)
+    return (
+        f"{said} Not shown to help: {names}. To leave it out, write `- {{without: [{names}]}}` under "
+        "`space:` in a new study."
+    )
 
 
 def inert_rows(summary: "Summary") -> list[Row]:

@@ -26,6 +26,7 @@ from tuner.report.fidelity import Fidelity, read_fidelity
 from tuner.report.reasons import explain_gain, explain_no_winner, explain_spoiled
 from tuner.report.wording import capitalize
 from tuner.space import Space
+from tuner.space.rules import Growth
 from tuner.statistics.baseline_level import Speedup
 from tuner.statistics.confirmation.paired_gain import Gain
 from tuner.statistics.confirmation.robustness import Robustness
@@ -285,8 +286,8 @@ class Summary:
         return self.space.lacks(self.winner.config) if self.winner is not None else ()
 
     @property
-    def grows(self) -> tuple[str, ...]:
-        """Return a sentence for every server that takes more than twice the default's memory."""
+    def grows(self) -> tuple[Growth, ...]:
+        """Return every server that takes more than twice the default's memory."""
         return self.space.grows(self.chosen) if self.chosen is not None else ()
 
     @property
@@ -351,7 +352,7 @@ def summarize(
         trial for trial in as_baselines(trials) if trial.role is Role.BASELINE
     ]  # fmt: skip
     of_winner = [trial for trial in confirmed if trial.arm == WINNER_ARM]
-    reason = _explain(gain, finished, known, planned, trials, ranking, storage.hosts)
+    reason = _explain(gain, finished, known, planned, trials, ranking, storage)
     explanation = None
     if with_explanation:
         found = explain_study(
@@ -360,7 +361,8 @@ def summarize(
         )  # fmt: skip
         # What was rejected is not to be proven by more pairs.
         found = replace(found, proof=None) if unshipped is not None else found
-        explanation = conclude(space, found, reason)
+        is_shipped = unshipped is None and (gain is None or gain.is_proven)
+        explanation = conclude(space, found, reason, is_shipped=is_shipped)
     return Summary(
         study=settings.name,
         state="finished" if finished else "running" if running else "stopped",
@@ -509,7 +511,7 @@ def _explain(
     planned: Confirmation | None,
     trials: Sequence[Trial],
     ranking: Ranking,
-    hosts: Hosts | None,
+    storage: Storage,
 ) -> str:
     """Return why there is no proven gain; nothing when there is one, or the study goes on."""
     if gain is not None and planned is not None:
@@ -519,8 +521,10 @@ def _explain(
     if not finished:
         return ""
     noise = f"{capitalize(finished)} " if finished.startswith(TOO_NOISY) else ""
-    spoiled = "" if hosts is None else explain_spoiled(ranking, hosts)
-    return noise + " ".join(filter(None, (explain_no_winner(trials, ranking, known), spoiled)))
+    spoiled = "" if storage.hosts is None else explain_spoiled(ranking, storage.hosts)
+    rejected = [each.config for each in storage.recall(REJECTED) or ()]
+    tried = explain_no_winner(trials, ranking, known, rejected)
+    return noise + " ".join(filter(None, (tried, spoiled)))
 
 
 def pair_seconds(trials: Sequence[Trial]) -> float:

@@ -44,7 +44,7 @@ def summary_json(summary: Summary) -> dict[str, Any]:
             "default": summary.space.capacity(summary.default.config),
             "winner": None if winner is None else summary.space.capacity(winner.config),
             "lacks": list(summary.lacks),
-            "grows": list(summary.grows),
+            "grows": [str(each) for each in summary.grows],
             "allowed": summary.space.allows_less,
         },
         "not_searched": {

@@ -242,15 +242,52 @@ def name_shortfalls(figures: Iterable[Figure], found: Capacity, guard: Guard) ->
     return tuple(sentences)
 
 
-def name_growth(default: Capacity, found: Capacity) -> tuple[str, ...]:
-    """Return a sentence for every server whose memory grows by more than it may without a warning."""
-    before, after = ({name: each.get(MEMORY, 0) for name, each in held.items()} for held in (default, found))
-    return tuple(
-        f"{name} may take {_show_mib(mib)} of memory, the default {_show_mib(before[name])}: "
-        f"{mib / before[name]:.1f} times as much"
-        for name, mib in after.items()
-        if 0 < before.get(name, 0) < mib / MOST_GROWTH
-    )
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Growth:
+    """Memory of one server that grows by more than it may without a warning, in MiB."""
+
+    server: str
+    default: float
+    changed: float
+    setting: str
+    """The one that takes most of it; empty where no single one does."""
+    without: float
+    """With that setting at its default."""
+
+    def __str__(self) -> str:
+        """Return it as a part of a sentence."""
+        said = (
+            f"{self.server} may take {_show_mib(self.default)} of memory by default and "
+            f"{_show_mib(self.changed)} with these settings: {self.changed / self.default:.1f} times as much"
+        )
+        if not self.setting:
+            return said
+        return f"{said} (with {self.setting} at its default: {_show_mib(self.without)})"
+
+
+def find_growth(default: Capacity, changed: Capacity, reverted: Mapping[str, Capacity]) -> tuple[Growth, ...]:
+    """Return every server whose memory grows by more than it may without a warning.
+
+    Args:
+        default: capacity by default.
+        changed: with all changes.
+        reverted: setting → capacity with all changes but its own.
+    """
+    found: list[Growth] = []
+    for server, held in changed.items():
+        before, after = default.get(server, {}).get(MEMORY, 0), held.get(MEMORY, 0)
+        if not 0 < before < after / MOST_GROWTH:
+            continue
+        left = {name: each.get(server, {}).get(MEMORY, after) for name, each in reverted.items()}
+        setting = min(left, key=lambda name: left[name], default="")
+        without = left.get(setting, after)
+        found.append(
+            Growth(
+                server=server, default=before, changed=after, setting=setting if without < after else "",
+                without=without,
+            )
+        )  # fmt: skip
+    return tuple(found)
 
 
 def describe_capacity(figures: Iterable[Figure], found: Capacity) -> dict[str, str]:

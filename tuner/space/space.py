@@ -18,14 +18,15 @@ from tuner.space.parameters import (
 from tuner.space.problems import Refused, problem, quote, suggest
 from tuner.space.rounding import TOLERANCE, round_for_people
 from tuner.space.rules import (
+    Growth,
     Rules,
     Scope,
     capacity_at,
     default_value,
     describe_capacity,
     evaluate_bounds,
+    find_growth,
     guard_by,
-    name_growth,
     name_shortfalls,
 )
 from tuner.space.values import (
@@ -284,9 +285,16 @@ class Space:
         guard = guard_by(self.capacity(self.default()), self.rules.facts)
         return name_shortfalls(self.rules.figures, self.capacity(config), guard)
 
-    def grows(self, config: Config) -> tuple[str, ...]:
-        """Return a sentence for every server that takes more than twice the default's memory."""
-        return name_growth(self.capacity(self.default()), self.capacity(config))
+    def grows(self, config: Config) -> tuple[Growth, ...]:
+        """Return each server that takes more than twice the default's memory, and which setting takes it."""
+        chosen = self.chosen(config)
+        kept = {
+            name: {each: value for each, value in chosen.items() if each != name}
+            for name in chosen
+            if not self._item[name].internal
+        }
+        reverted = {name: self.capacity(self.complete(each, fit=True)) for name, each in kept.items()}
+        return find_growth(self.capacity(self.default()), self.capacity(config), reverted)
 
     def open(self) -> "Space":
         """Return the space in which a configuration may hold less than the default."""

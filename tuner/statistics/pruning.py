@@ -59,7 +59,7 @@ def judge_warm_up(warmup_window: Window, baseline_value: float) -> str | None:
     The baseline's value is the level of what the study maximizes, correct responses/s where that is goodput.
     """
     if warmup_window.failure_rate > HOPELESS_FAILURES:
-        return f"{warmup_window.failure_rate:.0%} of requests failed in the warm-up, more than 5 %"
+        return f"{100 * warmup_window.failure_rate:.0f} % of requests failed in the warm-up, more than 5 %"
     value = math.exp(warmup_window.log_value)
     if value < HOPELESS_SHARE * baseline_value:
         unit = "s" if warmup_window.metric is Metric.GOODPUT else "CPU second"

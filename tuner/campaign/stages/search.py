@@ -47,7 +47,7 @@ def search(experiment: Experiment) -> None:
     storage.remember(IS_SEARCHED, value=True)
     left = left_to_gain(expected)
     if left is not None:
-        progress.note(f"search ends: further trials are expected to gain {left:.1%} more")
+        progress.note(f"search ends: further trials are expected to gain {100 * left:.1f} % more")
 
 
 def _goes_on(experiment: Experiment, expected: Sequence[float | None]) -> bool:

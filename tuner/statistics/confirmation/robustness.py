@@ -153,8 +153,9 @@ def describe(found: Robustness) -> str:
     worst = min(against, key=lambda each: each.ratio)
     default, candidate, where = worst.default, worst.candidate, f" on {found.host}" if found.host else ""
     return (
-        f"with {worst.check_load.name}{where} it serves {candidate.goodput_rps:,.0f} requests/s and fails "
-        f"{candidate.failure_rate:.2%}, the default {default.goodput_rps:,.0f} and {default.failure_rate:.2%}"
+        f"with {worst.check_load.name}{where} the default serves {default.goodput_rps:,.0f} requests/s and "
+        f"fails {100 * default.failure_rate:.3g} %, the candidate {candidate.goodput_rps:,.0f} and "
+        f"{100 * candidate.failure_rate:.3g} %"
     )
 
 
