@@ -38,6 +38,7 @@ def load_templates() -> "Environment":
         trim_blocks=True, lstrip_blocks=True,
     )  # fmt: skip
     environment.filters["breakable"] = make_breakable
+    environment.filters["code"] = mark_code
     environment.filters["embed"] = embed
     environment.globals["colours"] = dict(COLOURS)
     environment.globals["pairs_of_colours"] = dict(COLOURS.values())
@@ -61,6 +62,13 @@ def make_breakable(name: str) -> "Markup":
     from markupsafe import Markup, escape
 
     return Markup(re.sub(r"([._])(?=\w)", r"\1<wbr>", str(escape(name))))  # noqa: S704 - escaped
+
+
+def mark_code(text: str) -> "Markup":
+    """Write what stands between backticks as code, without them."""
+    from markupsafe import Markup, escape
+
+    return Markup(re.sub("`([^`]+)`", r"<code>\1</code>", str(escape(text))))  # noqa: S704 - escaped
 
 
 def embed(value: object) -> "Markup":

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from tuner.report.summary import Summary
     from tuner.report.sweep import Sweep
     from tuner.statistics.age import Age
+    from tuner.statistics.confirmation.paired_gain import Gain
 
 STATES = (State.COMPLETE, State.PRUNED, State.FAILED, State.INVALID, State.RUNNING)
 
@@ -47,7 +48,7 @@ class Headline:
 
 def render_report(
     summary: "Summary", sweeps: "Sequence[Sweep]" = (), curves: "Sequence[Curve]" = (),
-    commands: Sequence[tuple[str, str]] = (),
+    commands: Sequence[tuple[str, str]] = (), change: str = "",
 ) -> str:  # fmt: skip
     """Render the page.
 
@@ -55,18 +56,24 @@ def render_report(
         summary: the study.
         sweeps: its sweeps.
         curves: its load curves.
-        commands: what applies the winner and takes it back: a title and a command each.
+        commands: what applies the winner and takes it back, or measures a candidate: titles and commands.
+        change: what the winner or the candidate changes in the servers' own files, to be copied; empty where
+            that is not known.
     """
     from tuner.report.curve.page import list_curve_rows
     from tuner.report.fidelity import list_mixes
 
     age = summary.gain.age if summary.gain is not None else None
     figures, slices = draw_figures(summary, sweeps, curves)
+    measured = _put_candidate(summary)
     tables = {name: rows_of(summary) for name, rows_of in TABLES.items()}
+    tables |= {name: TABLES[name](measured) for name in ("sides", "capacity")}
     return render_page(
         "page.html.j2",
         summary=summary, headline=describe_verdict(summary), found=summary.explanation,
-        facts=describe_facts(summary), diff=list_changes(summary), worse=list_worse(summary),
+        facts=list_facts(summary), change=colour_change(change), diff=list_changes(summary),
+        worse=list_worse(measured), rates=describe_unlike_rates(measured),
+        has_side=measured.winner is not None,
         trends=describe_trends(age, summary.side), tests=describe_tests(summary),
         figures=figures, slices=slices, counts=count_trials(summary),
         sweeps=[(sweep, f"sweep-{number}") for number, sweep in enumerate(sweeps)],
@@ -79,14 +86,37 @@ def render_report(
     )  # fmt: skip
 
 
-def describe_facts(summary: "Summary") -> str:
-    """Return load, machine, date and version in one line."""
+def list_facts(summary: "Summary") -> list[str]:
+    """Return load, machine, date and version, each of which stays on one line where it fits."""
     machine = summary.fingerprint
     placement = ", server and load generator on one machine" if machine.co_located else ""
-    return (
-        f"{summary.workload} · {machine.host}: {machine.cpu}, {machine.cores} cores{placement} · "
-        f"{summary.created} · tuner {summary.version}, {summary.preset}"
-    )
+    return [
+        summary.workload,
+        f"{machine.host}: {machine.cpu}, {machine.cores} cores{placement}",
+        summary.created,
+        f"tuner {summary.version}, {summary.preset}",
+    ]
+
+
+def _put_candidate(summary: "Summary") -> "Summary":
+    """Return the summary with what was found, if anything, in the place of the winner that there is not."""
+    from tuner.report.summary import as_candidate
+
+    return summary if summary.found is None else as_candidate(summary)
+
+
+def colour_change(change: str) -> list[tuple[str, str]]:
+    """Return the lines of a change, each with its class: file, del, ins, soft or none."""
+    signs = {"-": "del", "+": "ins", "@": "soft"}
+    lines, is_patch = [], False
+    for line in change.splitlines():
+        is_patch = line.startswith("--- ") or (is_patch and not line.startswith("#"))
+        if is_patch:
+            kind = "file" if line.startswith(("--- ", "+++ ")) else signs.get(line[:1], "")
+        else:
+            kind = "soft" if line.startswith("#") else ""
+        lines.append((kind, line))
+    return lines
 
 
 def list_changes(summary: "Summary") -> list[tuple[str, str]]:
@@ -102,10 +132,19 @@ def list_changes(summary: "Summary") -> list[tuple[str, str]]:
 
 
 def list_followers(summary: "Summary") -> list[str]:
-    """Return the written settings whose values follow from those that are explained."""
-    found = summary.explanation
+    """Return the written settings whose values follow from those that are explained, each with its change."""
+    found, show = summary.explanation, summary.space.show
     explained = {line.parameter for line in found.settings} if found is not None else set()
-    return [name for name in summary.shipped if name not in explained] if explained else []
+    return [
+        f"{name} {show(name, default)} → {show(name, value)}"
+        for name, (default, value) in (summary.shipped.items() if explained else ())
+        if name not in explained
+    ]
+
+
+def describe_unlike_rates(summary: "Summary") -> str:
+    """Return why both p99s do not compare; empty where they do."""
+    return describe_rates(summary.default, summary.winner, is_fixed=summary.latency is not None)
 
 
 def list_worse(summary: "Summary") -> list[tuple[str, str]]:
@@ -127,7 +166,6 @@ def list_worse(summary: "Summary") -> list[tuple[str, str]]:
             (each.finding.replace(" ", "-"), f"{capitalize(say_checked(each, summary.side))}.")
             for each in (elsewhere.warnings if elsewhere else ())
         ),
-        ("soft", describe_rates(summary.default, summary.winner, is_fixed=summary.latency is not None)),
     ]
     return [(tone, text) for tone, text in found if text]
 
@@ -182,20 +220,18 @@ def _find_verdict(summary: "Summary") -> Headline:
     if gain is not None and gain.verdict == "improved":
         return Headline(
             tone="good", figure=say_gain(gain),
-            text=f"{capitalize(say_metric(gain.metric))} with the winner relative to the default"
-            f"{_say_across(summary)}, with the "
-            f"{say_percent(1 - gain.alpha)} interval, from pairs of fresh trials that the search never saw.",
+            text=f"{_explain_figure(summary, gain)} The pairs are fresh trials of both, made after the "
+            "search.",
         )  # fmt: skip
     if gain is not None and gain.is_proven:
         return Headline(
             tone="good", figure=capitalize(gain.verdict),
-            text=f"{summary.reason} {capitalize(say_metric(gain.metric))} relative to the default: "
-            f"{say_gain(gain)}.",
+            text=f"{summary.reason} The gain is {say_gain(gain)}: {_explain_figure(summary, gain)}",
         )  # fmt: skip
     if gain is not None:
         return Headline(
-            tone="plain", figure=say_gain(gain),
-            text=f"{gain.verdict.capitalize()}. {summary.reason} Keep the default.",
+            tone="plain", figure=f"{capitalize(gain.verdict)}: {say_gain(gain)}",
+            text=f"Keep the default. {summary.reason} {_explain_figure(summary, gain)}",
         )  # fmt: skip
     if summary.state == "finished":
         return _describe_no_winner(summary)
@@ -216,11 +252,21 @@ def _describe_no_winner(summary: "Summary") -> Headline:
         return Headline(
             tone="plain", figure=capitalize(NOTHING_BETTER), text=f"{_say_end(summary)}Keep the default.",
         )  # fmt: skip
+    reason = found.reason.removeprefix("not confirmed: ")
     return Headline(
         tone="plain", figure=f"Found {say_speedup(found.speedup)}, not shipped",
-        text=f"{capitalize(found.reason)}. {summary.reason} The figure is an estimate from all trials. No "
-        "pairs confirmed it. Keep the default, or compare the candidate again.",
+        text=f"Keep the default. {capitalize(reason)}. {summary.reason} "
+        f"{capitalize(say_metric(summary.metric))} with the candidate, divided by those with the default: an "
+        "estimate from all trials, with its 95 % interval in brackets. No pairs confirmed it.",
     )  # fmt: skip
+
+
+def _explain_figure(summary: "Summary", gain: "Gain") -> str:
+    """Return what a gain is the ratio of, and what stands in its brackets."""
+    return (
+        f"{capitalize(say_metric(gain.metric))} with the {summary.side}, divided by those with the default"
+        f"{_say_across(summary)}. The brackets hold the {say_percent(1 - gain.alpha)} interval."
+    )
 
 
 def _say_across(summary: "Summary") -> str:
@@ -231,8 +277,11 @@ def _say_across(summary: "Summary") -> str:
 
 def describe_age(age: "Age | None", side: str = "winner") -> str:
     """Return for which seconds under load the gain holds, with a warning when it moves with them."""
-    sentences = (say_age(age), say_trend(age, ("default", side)))
-    return " ".join(f"{capitalize(each)}." for each in sentences if each)
+    if age is None:
+        return ""
+    trend = say_trend(age, ("default", side))
+    later = f" {capitalize(trend)}." if trend else ""
+    return f"The gain was {say_age(age)} and may differ later.{later}"
 
 
 def describe_trends(age: "Age | None", side: str = "winner") -> str:
