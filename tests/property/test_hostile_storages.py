@@ -21,13 +21,14 @@ from tests.property.hostile_storages import (
     read_installed,
 )
 from tests.unit.adapters.servers.nginx import layouts
-from tuner.commands.outputs import DIFFERENCES, write_export, write_results
+from tuner.commands.outputs import write_export, write_results
 from tuner.commands.page import NAME as PAGE
 from tuner.commands.session import Reading, open_begun
 from tuner.errors import TargetError
 from tuner.study import load_study
 from tuner.study.cache import FOLDER
 from tuner.study.digest import make_study_key
+from tuner.study.facts import DIFFERENCES
 from tuner.study.storage import Storage
 
 QUICK = ("show", "show --csv")

@@ -1,20 +1,23 @@
 """Writes the report and the exports of a study into its folder."""
 
-import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 from tuner.campaign.prepare import prepare
 from tuner.commands.differences import Differences, describe_moved, find_differences
-from tuner.commands.kept_files import recall_differences, recall_stored, sealed_parts
+from tuner.commands.kept_files import (
+    list_private,
+    recall_differences,
+    recall_stored,
+    remember_differences,
+)
 from tuner.commands.page import CANDIDATE, EXPORTS, REPORT, keep_page, make_page, write_page
-from tuner.commands.session import Reading, open_begun
+from tuner.commands.session import Reading
 from tuner.errors import TargetError
 from tuner.export import (
     JSON,
     Rendered,
-    differences_to_json,
     export,
     formats_of,
     installed_of,
@@ -26,8 +29,6 @@ from tuner.ports import Config
 from tuner.report.summary import as_candidate
 from tuner.report.wording import say_unproven
 from tuner.study import Study
-from tuner.study.cache import make_seal
-from tuner.study.facts import DIFFERENCES, SealedDifferences
 from tuner.study.folder import list_files, translated, write_file, write_named
 
 
@@ -53,7 +54,7 @@ def write_results(reading: Reading) -> Results:
         if summary.winner is not None and not summary.is_held_back:
             setup = reading.setup or prepare(reading.settings)
             differences = find_differences(exported, setup, summary.winner.config)
-            _remember(exported, differences)
+            remember_differences(exported, differences)
     finally:
         # Without the target there is a report, too.
         page = make_page(reading)
@@ -180,33 +181,10 @@ def _list_changed(reading: Reading, found: Differences, winner: Config) -> Itera
                 yield f"{path}: changed since the study ended. Its gain was measured with the earlier content"
 
 
-def _remember(reading: Reading, differences: Differences) -> None:
-    """Keep what the winner makes of the files, for exports when the target is gone.
-
-    Nothing is kept of files that not everybody may read: whoever reads the storage would read them.
-    What is known of this winner already stays: later the host may have it active.
-    """
-    storage, winner = open_begun(reading.settings), reading.summary.winner
-    if storage is None or winner is None or _private(differences):
-        return
-    if recall_differences(reading, winner.config) is not None:
-        return
-    text = json.dumps(differences_to_json(differences))
-    seal = make_seal(*sealed_parts(reading, winner.config, text))
-    if seal is not None:
-        storage.remember(DIFFERENCES, SealedDifferences(winner=dict(winner.config), text=text, seal=seal))
-
-
-def _private(differences: Differences) -> list[PurePosixPath]:
-    """Return the files of the target that not everybody may read."""
-    installed = (installed_of(each) for each in differences.values())
-    return sorted(path for each in installed if each is not None for path in each.private)
-
-
 def _write_format(
     reading: Reading, form: str, differences: Differences, output: Path | None
 ) -> Sequence[Path]:
-    files, is_private = export(reading.summary, form, rendered=differences), bool(_private(differences))
+    files, is_private = export(reading.summary, form, rendered=differences), bool(list_private(differences))
     if output is not None:
         for name, content in files.items():
             write_named(output / name, content, is_private=is_private)

@@ -15,9 +15,7 @@ TENDENCY = 0.8
 """Chance from which on a setting that is not shown to help is said to be likely to."""
 
 
-def conclude(
-    space: "Space", found: Explanation, reason: str = "", *, is_shipped: bool = True
-) -> Explanation:
+def conclude(space: "Space", found: Explanation, reason: str = "", *, is_shipped: bool = True) -> Explanation:
     """Return an explanation with its sentences.
 
     Args:

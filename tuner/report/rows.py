@@ -118,9 +118,9 @@ def describe_rates(first: "Arm", second: "Arm | None", *, is_fixed: bool = False
     slower, quicker = sorted((first.goodput_rps, second.goodput_rps))
     if quicker <= LIKE_RATE * slower:
         return ""
-    rates = f"one was measured at {say_rate(first.goodput_rps)} requests/s, the other at "
+    rates = f"{say_rate(first.goodput_rps)} requests/s, the other at {say_rate(second.goodput_rps)}"
     better = "Compare the p99 at one rate" if is_fixed else f"`--preset {LATER}` measures both at one rate"
-    return f"Do not compare these p99: {rates}{say_rate(second.goodput_rps)}. {better}."
+    return f"Do not compare these p99: one was measured at {rates}. {better}."
 
 
 def constraint_rows(summary: "Summary") -> list[Row]:

@@ -231,8 +231,8 @@ def say_checked(each: "Checked", name: str) -> str:
     if each.finding == "holds":
         return f"{where}: {figures}{settling}"
     if each.finding in {"fails", "fails more"}:
-        default_failed, failed = (say_percent(side.failure_rate, 2) for side in (each.default, each.candidate))
-        return f"{each.finding} {where}: default {default_failed}, {name} {failed} of requests; {figures}"
+        before, after = (say_percent(side.failure_rate, 2) for side in (each.default, each.candidate))
+        return f"{each.finding} {where}: default {before}, {name} {after} of requests; {figures}"
     return f"{each.finding} {where}: {figures} ({say_estimate(each)}){settling}"
 
 

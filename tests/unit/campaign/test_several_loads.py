@@ -125,7 +125,7 @@ def test_a_winner_that_loses_under_another_load_is_overfitted_and_no_improvement
     assert summary.reason.startswith("It is overfitted to pages: it loses under images 0.9")
     assert summary_json(summary)["verdict"] == "overfitted"
     assert "overfitted" in show(summary)
-    assert describe_verdict(summary).text.startswith("Overfitted. It is overfitted to pages")
+    assert describe_verdict(summary).text.startswith("Keep the default. It is overfitted to pages")
     assert [row[-1] for row in load_rows(summary)] == ["improved", "worse"]
 
 

@@ -6,9 +6,11 @@ from dataclasses import replace
 
 import pytest
 
+from tests.unit.export.test_host_change import of_nginx
 from tests.unit.simulated_study import FINGERPRINT
 from tests.unit.simulation import TUNED, SimulatedHost, make_campaign, open_on_disk, space_of, write_study
 from tuner.campaign.campaign import run_campaign
+from tuner.commands.kept_files import recall_differences, remember_differences
 from tuner.commands.page import NAME as PAGE
 from tuner.commands.page import find_page, keep_page, list_commands, make_page
 from tuner.commands.session import read
@@ -18,6 +20,7 @@ from tuner.report.summary import Found
 from tuner.report.summary_json import summary_json
 from tuner.space import SpaceFacts, facts_to_json
 from tuner.statistics.baseline_level import Speedup
+from tuner.statistics.confirmation.paired_gain import judge_pairs, pairs_to_decide
 from tuner.study import load_study
 from tuner.study.cache import FOLDER, keep
 from tuner.study.facts import PRESET, SPACE_FACTS, VERDICT
@@ -160,5 +163,34 @@ def test_a_rejected_candidate_is_measured_again_or_tried_by_its_files(settings):
     rejected = replace(reading, summary=replace(reading.summary, winner=None, gain=None, found=found))
 
     assert [command for _, command in list_commands(rejected)] == [
-        f"tuner compare {settings.path} default candidate", f"ls {settings.folder}/exports/candidate",
-    ]  # fmt: skip
+        f"tuner compare {settings.path} default candidate",
+        f"grep -E 'apply:|undo:' {settings.folder}/exports/candidate/*",
+    ]
+
+
+def test_what_is_not_proven_is_measured_again_and_not_applied(settings):
+    reading = read(settings)
+    unproven = replace(judge_pairs([(0.0, 0.0), (0.0, 0.113), (0.0, -0.03), (0.0, 0.06)]), verdict="not proven")
+    summary = replace(reading.summary, gain=unproven)
+    needed = pairs_to_decide(unproven)
+
+    assert needed is not None
+    assert [command for _, command in list_commands(replace(reading, summary=summary))] == [
+        f"tuner compare {settings.path} default candidate --pairs {needed}"
+    ]
+
+
+def test_the_page_has_the_change_of_the_files_that_the_exports_write(settings, monkeypatch, tmp_path):
+    monkeypatch.setenv("TUNER_STATE", str(tmp_path / "state"))
+    reading = read(settings)
+    assert 'data-copy="diff"' not in make_page(reading).decode()
+    kept = {"nginx": of_nginx(b"sendfile on;\n", b"sendfile off;\n")}
+
+    remember_differences(reading, kept)
+
+    assert recall_differences(reading, reading.summary.winner.config) == kept
+    page = make_page(read(settings)).decode()
+    assert '<span class="file">+++ b/etc/nginx/nginx.conf</span>' in page
+    assert '<span class="ins">+sendfile off;</span>' in page
+    monkeypatch.setenv("TUNER_STATE", str(tmp_path / "state of another"))
+    assert 'data-copy="diff"' not in make_page(read(settings)).decode()

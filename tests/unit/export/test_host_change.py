@@ -7,8 +7,9 @@ import pytest
 import yaml
 
 from tests.unit.simulated_study import make_summary
+from tuner.adapters.servers.apache import DROP_IN
 from tuner.errors import TargetError, UsageError
-from tuner.export import Rendered, Rewritten, export
+from tuner.export import Rendered, Rewritten, export, write_change
 from tuner.export.host_change import SYSCTL_FILE, find_change
 from tuner.export.provenance import describe_effects
 from tuner.ports import Service
@@ -94,3 +95,27 @@ def test_names_of_a_host_are_no_templates_for_ansible() -> None:
     assert tree is not None
     assert len(scalars) == len(tags) == 2
     assert {token.value for token in tags} == {("!", "unsafe")}
+
+
+def test_what_is_pasted_is_a_patch_of_every_file_and_of_the_kernels_at_each_boot() -> None:
+    listed = Rendered(default={MAIN: b"a 1;\n"}, winner={MAIN: b"a 2;\n"}, reason="it is not installed.")
+    differences = {
+        "nginx": of_nginx(b"a 1;\n", b"a 2;\n"), "sysctl": of_kernel(b"128\n", b"9000\n"), "caddy": listed,
+    }  # fmt: skip
+
+    assert write_change(make_summary(searches=4), differences) == (
+        "--- a/etc/nginx/nginx.conf\n+++ b/etc/nginx/nginx.conf\n@@ -1 +1 @@\n-a 1;\n+a 2;\n"
+        "--- /dev/null\n+++ b/etc/sysctl.d/99-tuner.conf\n@@ -0,0 +1 @@\n+net.core.somaxconn = 9000\n"
+        "# tuner-caddy-settings.conf\n# was: a 1;\na 2;\n"
+    )
+
+
+def test_where_no_installed_file_is_changed_the_export_of_the_server_is_pasted() -> None:
+    main = PurePosixPath("/run/tuner-export/apache2.conf")
+    log = b'CustomLog "/run/tuner-export/access.log" combined\n'
+    rendered = Rendered(default={main: log}, winner={main: b"ThreadsPerChild 64\n"}, drop_in=DROP_IN)
+
+    text = write_change(make_summary(searches=4), {"apache": rendered})
+
+    assert text.startswith("# tuner-apache.conf\nThreadsPerChild 64\n#\n# change these lines by hand")
+    assert "found by tuner" not in text

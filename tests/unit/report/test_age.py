@@ -89,7 +89,8 @@ def test_where_no_preset_measures_later_seconds_none_is_recommended():
 
 
 def test_the_page_has_the_age_the_warning_and_the_change_of_each_side():
-    assert describe_age(MOVING) == f"Measured 1–4 s into the load. T{WARNING}."
+    said = "The gain was measured 1–4 s into the load and may differ later."
+    assert describe_age(MOVING) == f"{said} T{WARNING}."
     assert describe_trends(MOVING) == (
         "From the youngest windows to the oldest: default grows by 0.2 % [−1.0, 1.4]; winner shrinks by "
         "3.1 % [1.2, 5.0]; their ratio shrinks by 3.1 % [1.2, 5.0]."

@@ -18,9 +18,11 @@ from tuner.commands.apply import apply_winner
 from tuner.commands.outputs import write_results
 from tuner.commands.session import Reading
 from tuner.errors import UsageError
+from tuner.explain.explanation import Finding
 from tuner.export import Rendered, export
 from tuner.ports import Scalar
 from tuner.report.page import render_report
+from tuner.report.rows import describe_growth
 from tuner.report.summary import Summary
 from tuner.report.summary_json import summary_json
 from tuner.report.terminal import final_screen
@@ -32,7 +34,10 @@ FAST: Mapping[str, Scalar] = {
     "EnableSendfile": True,
 }  # fmt: skip
 HUNGRY: Mapping[str, Scalar] = {**FAST, "MaxMemFree": 0}
-GROWS = "apache may take about 1.6 GiB of memory, the default about 355 MiB: 4.5 times as much"
+GROWS = (
+    "apache may take about 355 MiB of memory by default and about 1.6 GiB with these settings: 4.5 times as "
+    "much (with MaxMemFree at its default: about 440 MiB)"
+)
 LESS = (
     "apache has capacity for 75 connections, the default for 450; apache has capacity for 25 requests at "
     "once, the default for 150"
@@ -171,6 +176,26 @@ def test_memory_that_more_than_doubles_is_a_warning_wherever_the_winner_is_shown
     assert f"# WARNING: {said}" in export(summary, "apache", rendered=RENDERED)["tuner-apache.conf"].decode()
     assert json.loads(export(summary, "json", rendered={})["tuner.json"])["capacity"]["grows"] == [GROWS]
     assert summary_json(summary)["capacity"]["grows"] == [GROWS]
+
+
+def test_a_setting_that_takes_the_memory_and_is_not_shown_to_help_can_be_left_out() -> None:
+    summary = summary_with(HUNGRY)
+    explained = make_summary(searches=14).explanation
+    assert explained is not None
+    setting = replace(explained.settings[0], parameter="MaxMemFree")
+
+    said = {
+        finding: describe_growth(
+            replace(summary, explanation=replace(explained, settings=(replace(setting, finding=finding),)))
+        )
+        for finding in (Finding.HELPS, Finding.UNKNOWN)
+    }
+
+    assert said[Finding.HELPS] == f"Memory grows: {GROWS}."
+    assert said[Finding.UNKNOWN] == (
+        f"Memory grows: {GROWS}. Not shown to help: MaxMemFree. To leave it out, write "
+        "`- {without: [MaxMemFree]}` under `space:` in a new study."
+    )
 
 
 def test_memory_that_does_not_double_is_a_figure_and_no_warning() -> None:

@@ -47,6 +47,13 @@ def test_a_line_that_does_nothing_may_go_and_one_that_harms_is_put_back(summary)
     assert any(each.startswith(f"Revert {second.parameter}") for each in said)
 
 
+def test_nobody_is_told_to_keep_the_settings_of_what_is_not_shipped(summary):
+    said = conclude(summary.space, summary.explanation, is_shipped=False).conclusions
+
+    assert not [each for each in said if each.startswith("Keep ")]
+    assert [each for each in said if each.startswith("The estimated gain comes from ")]
+
+
 def test_what_is_not_proven_begins_with_why_and_what_would_prove_it(summary):
     proof = Proof(pairs=12, seconds=100.0, noise=0.06, expected=effect(1.04))
 

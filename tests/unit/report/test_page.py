@@ -6,6 +6,7 @@ import subprocess
 import sys
 from dataclasses import replace
 from functools import cache
+from html import unescape
 from html.parser import HTMLParser
 from typing import Any
 
@@ -19,7 +20,7 @@ from tuner.records import Failure, Role, State, Trial
 from tuner.records.latency import Quantile
 from tuner.report.figures.objects import to_plotly
 from tuner.report.figures.settings import draw_slice, draw_slices
-from tuner.report.markup import SCRIPT_TAG, embed_script
+from tuner.report.markup import SCRIPT_TAG, embed_script, mark_code
 from tuner.report.page import STATES, describe_verdict, render_report
 from tuner.report.rows import failure_rows, setting_rows
 from tuner.report.summary import Summary
@@ -265,7 +266,13 @@ def test_an_unproven_gain_is_not_celebrated() -> None:
     text = render_report(unproven)
 
     assert 'class="verdict plain"' in text
-    assert "Not proven. The pairs do not decide. Keep the default." in text
+    words = re.sub(r"<[^>]+>", "", text)
+    assert f"Not proven: {gain.ratio:.2f}× [{gain.low:.2f}, {gain.high:.2f}], 6 pairs" in words
+    assert (
+        "Keep the default. The pairs do not decide. Correct responses per second with the candidate, divided "
+        "by those with the default. The brackets hold the 95 % interval."
+    ) in words
+    assert "What the candidate changes:" in words
 
 
 def test_a_trial_that_was_stopped_early_is_no_failure() -> None:
@@ -359,3 +366,38 @@ def test_scripts_are_told_what_was_not_searched() -> None:
 
     assert told["cannot_act"]["keepalive_requests"]["reason"] == "it acts only with keep-alive"
     assert told["held"]["etag"].startswith("its risk is semantic")
+
+
+PATCH = """\
+--- a/etc/nginx/nginx.conf
++++ b/etc/nginx/nginx.conf
+@@ -1,2 +1,2 @@
+ events {
+-    worker_connections 768;
++    worker_connections 4096;
+# tuner-h2o-settings.conf
+- listen: 80
+"""
+
+
+def test_what_is_copied_is_the_change_of_the_files_and_the_table_has_the_values() -> None:
+    text = render_report(summary(), change=PATCH)
+    copied = re.search(r'<pre id="diff"[^>]*>(.*?)</pre>', text, re.DOTALL)
+
+    assert copied is not None
+    assert unescape(re.sub(r"<[^>]+>", "", copied[1])) == PATCH
+    assert 'data-copy="diff"' in text
+    assert '<span class="file">--- a/etc/nginx/nginx.conf</span>' in copied[1]
+    assert '<span class="ins">+    worker_connections 4096;</span>' in copied[1]
+    assert '<span class="">- listen: 80</span>' in copied[1], "no patch: it takes nothing away"
+    assert ["sendfile", "on → off"] in [row[:2] for row in Cells(text).rows]
+
+
+def test_without_the_files_nothing_can_be_copied_that_no_server_reads() -> None:
+    assert 'id="diff"' in page()
+    assert 'data-copy="diff"' not in page()
+
+
+def test_what_stands_between_backticks_is_code() -> None:
+    assert mark_code("With `off` & more, a ` stays") == "With <code>off</code> &amp; more, a ` stays"
+    assert "`" not in page().split("<header")[1].split("</header>")[0]

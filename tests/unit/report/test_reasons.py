@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from tests.unit.trials import DEFAULT, SPACE, baseline, config_of, failed, trial, window
 from tuner.report.reasons import explain_gain, explain_no_winner
+from tuner.report.wording import say_speedup
 from tuner.statistics.confirmation.paired_gain import judge_pairs
 from tuner.statistics.feasibility import Feasibility
 from tuner.statistics.ranking import rank
@@ -62,13 +63,13 @@ def test_a_loss_is_called_one():
     assert explain_gain(WORSE) == "The whole interval lies below 1: 0.86× [0.84, 0.89]."
 
 
-def test_pairs_that_do_not_decide_say_how_many_more_would():
+def test_pairs_that_do_not_decide_say_how_many_fresh_ones_would():
     said = explain_gain(OPEN, pair_s=10.0)
 
     assert OPEN.verdict == "not proven"
-    assert said.startswith("The pairs do not decide: 1.03× [0.98, 1.09]. If this ratio is real, about ")
-    assert said.endswith(" more pairs (1 min 00 s) would settle it.")
-    assert " more pairs would settle it." in explain_gain(OPEN)
+    assert said.startswith("No difference is proven: 1.03× [0.98, 1.09], 95 % CI. If this ratio is real, ")
+    assert said.endswith("12 fresh pairs (2 min 00 s) would prove it.")
+    assert explain_gain(OPEN).endswith("12 fresh pairs would prove it.")
 
 
 def test_near_to_one_no_number_of_pairs_is_promised():
@@ -88,8 +89,8 @@ def test_a_broken_constraint_is_named_with_both_rates_and_the_bound():
 
     said = explain_gain(INFEASIBLE, doubts_of(*trials))
 
-    assert said.startswith("Over all trials the candidate fails 0.28 % [0.2")
-    assert " of its requests, the default 0.29 % [0.2" in said
+    assert said.startswith("Over all trials the default fails 0.29 % [0.2")
+    assert " of its requests, the candidate 0.28 % [0.2" in said
     assert said.endswith("]: it breaks failure_rate <= 0.001.")
 
 
@@ -106,7 +107,7 @@ def test_trials_that_failed_are_counted_for_both_sides():
     trials = [measured(0, DEFAULT, 0), measured(1, CACHED, 0), *(failed(n, config=CACHED) for n in (2, 3))]
 
     assert explain_gain(INFEASIBLE, doubts_of(*trials)) == (
-        "The candidate fails to start or to serve the load 2 times in 3, the default 0 times in 1."
+        "The default fails to start or to serve the load 0 times in 1, the candidate 2 times in 3."
     )
 
 
@@ -116,7 +117,7 @@ def test_doubts_and_pairs_that_do_not_decide_are_both_said():
     )
 
     assert "it breaks failure_rate <= 0.001." in said
-    assert "The pairs do not decide: " in said
+    assert "No difference is proven: " in said
 
 
 def test_without_a_winner_it_is_counted_what_became_of_those_that_were_tried():
@@ -135,6 +136,21 @@ def test_without_a_winner_it_is_counted_what_became_of_those_that_were_tried():
         "3 configurations tried, 1 broke failure_rate <= 0.001, 1 failed to start or to serve "
     )
     assert "the best of the rest is 0.9" in said
+
+
+def test_what_was_rejected_is_not_the_best_of_the_rest():
+    trials = [baseline(0, 1000, 1000), baseline(1, 1000, 1000), baseline(9, 1000, 1000)]
+    trials += [trial(2, 1500, 1500, config=CACHED), trial(3, 1300, 1300, config=EAGER)]
+    known, ranking = Feasibility(trials, (), DEFAULT), rank(SPACE, trials, ())
+    best, other = ranking.entries
+
+    said = explain_no_winner(trials, ranking, known, [best.config])
+
+    assert said == (
+        f"2 configurations tried, the best of the rest is {say_speedup(other.posterior)} of the default, not "
+        "confirmed either."
+    )
+    assert "the best of the rest" not in explain_no_winner(trials, ranking, known, [CACHED, EAGER])
 
 
 def test_where_nothing_was_tried_that_is_the_reason():

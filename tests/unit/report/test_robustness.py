@@ -1,6 +1,7 @@
 """How the screen, the page and the JSON tell what candidates gave under check loads."""
 
 import math
+import re
 from dataclasses import replace
 from io import StringIO
 
@@ -69,7 +70,7 @@ EVERYWHERE = found(checked(FEW), checked(MANY), checked(CLOSE), checked(SLOW))
         (
             found(checked(MANY, failed=200, finding="fails")),
             (
-                "fails with 400 connections: 2 % of requests, default 0 %; default 9,100, "
+                "fails with 400 connections: default 0 %, winner 2 % of requests; default 9,100, "
                 "winner 8,900 requests/s"
             ),
         ),
@@ -84,8 +85,8 @@ EVERYWHERE = found(checked(FEW), checked(MANY), checked(CLOSE), checked(SLOW))
         (
             found(checked(FEW), checked(MANY, failed=50, finding="fails more")),
             (
-                "fails more with 400 connections: 0.5 % of requests, default 0 %; default 9,100, winner "
-                "8,900 requests/s; holds with 25 connections"
+                "fails more with 400 connections: default 0 %, winner 0.5 % of requests; default 9,100, "
+                "winner 8,900 requests/s; holds with 25 connections"
             ),
         ),
         (
@@ -189,7 +190,8 @@ def test_the_table_of_the_report_says_undecided_where_the_screen_does():
 # A finished study whose only candidate was rejected
 
 REASON = (
-    "not confirmed: with 400 connections it serves 10 requests/s and fails 90 %, the default 9,100 and 0 %"
+    "not confirmed: with 400 connections the default serves 9,100 requests/s and fails 0 %, the candidate 10 "
+    "and 90 %"
 )
 NOT_SHIPPED = replace(
     SUMMARY, winner=None, gain=None, stop_reason=REASON,
@@ -202,10 +204,23 @@ NOT_SHIPPED = replace(
 def test_a_study_that_found_something_never_says_that_nothing_beat_the_default():
     screen, page = " ".join(show(NOT_SHIPPED).split()), render_report(NOT_SHIPPED)
 
-    assert "found 1.41× [1.29, 1.54], an estimate, not shipped: with 400 connections it serves" in screen
+    assert "found 1.41× [1.29, 1.54], an estimate, not shipped: with 400 connections the default" in screen
     assert all(name in screen for name in SUMMARY.changes)
     assert "Found 1.41× [1.29, 1.54], not shipped" in page
     assert "othing beat the default" not in screen + page
+
+
+def test_the_page_of_a_rejected_candidate_has_its_failures_beside_the_default():
+    failing = found(checked(FEW), checked(MANY, 10, finding="fails", failed=9000))
+    shown = replace(NOT_SHIPPED, robustness=(failing,))
+    cells = re.sub(r"<[^>]+>", " ", render_report(shown))
+
+    assert "Keep the default. With 400 connections the default serves 9,100 requests/s" in cells
+    assert re.search(r"failed with 400 connections\s+0 %\s+90 %", cells)
+    assert "failed with 25 connections" not in cells
+    assert "What the candidate changes:" in cells
+    assert "does it help?" not in cells
+    assert "helps" not in cells.split("Conclusions")[0]
 
 
 def test_scripts_get_what_was_found_with_its_reason():
@@ -221,7 +236,7 @@ def test_what_was_found_is_exported_as_a_candidate_and_marked_so():
     marked = describe_origin(as_candidate(NOT_SHIPPED))
 
     assert (
-        "CANDIDATE, NOT A WINNER: 1.41× [1.29, 1.54] by estimate, not shipped: with 400 connections it "
-        "serves 10 requests/s and fails 90 %, the default 9,100 and 0 %"
+        "CANDIDATE, NOT A WINNER: 1.41× [1.29, 1.54] by estimate, not shipped: with 400 connections the "
+        "default serves 9,100 requests/s and fails 0 %, the candidate 10 and 90 %"
     ) in marked
     assert not any("CANDIDATE" in line for line in describe_origin(SUMMARY))

@@ -85,7 +85,7 @@ def test_the_noise_between_trials_protects_a_trial_that_began_badly():
 def test_judge_warm_up_names_failures():
     window = make_window(0.0, failed=round(BASE_RPS / 9))
 
-    assert judge_warm_up(window, BASE_RPS) == "10% of requests failed in the warm-up, more than 5 %"
+    assert judge_warm_up(window, BASE_RPS) == "10 % of requests failed in the warm-up, more than 5 %"
 
 
 def test_judge_warm_up_names_less_than_half_of_the_baseline():
