@@ -201,6 +201,16 @@ def test_verdict_change_and_commands_are_in_the_first_screen(browser: Page, repo
     assert max(bottoms) <= 900
 
 
+def test_titles_of_the_first_tables_stay_on_one_line(browser: Page, report: Path) -> None:
+    browser.open(report, width=1280, height=900)
+    heights = browser.evaluate(
+        '[...document.querySelectorAll(".tight thead tr")].map((each) => each.getBoundingClientRect().height)'
+    )
+
+    assert heights
+    assert max(heights) < 36
+
+
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The report of a study with five changed settings, check loads and constraints."""
