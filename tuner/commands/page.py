@@ -14,6 +14,7 @@ from tuner.study.digest import make_study_key
 from tuner.study.folder import read_file, require_own, write_file, write_named
 
 if TYPE_CHECKING:
+    from tuner.ports import Config
     from tuner.statistics.confirmation.paired_gain import Gain
 
 REPORT = "report.html"
@@ -74,6 +75,8 @@ def list_commands(reading: Reading) -> list[tuple[str, str]]:
             ("Apply it; it rolls back unless confirmed in time", f"tuner apply {study}"),
             ("Undo it", f"tuner apply {study} --undo"),
         ]
+    if _changes_nothing_installed(reading, summary.winner.config):
+        return [_list_files(reading.settings.folder / EXPORTS)]
     return [
         ("Write it as files", f"tuner export {study} --format shell -o out"),
         ("Apply them on the server's host", "sh out/tuner-shell/apply.sh"),
@@ -94,15 +97,25 @@ def _list_commands_of_found(reading: Reading) -> list[tuple[str, str]]:
     """Return what measures the candidate again, and where its files are if it has any."""
     from tuner.report.summary import as_candidate
 
-    study = shlex.quote(str(reading.settings.path))
-    files = f"{shlex.quote(str(reading.settings.folder / EXPORTS / CANDIDATE))}/*"
-    again = _measure_again(study)
+    again = _measure_again(shlex.quote(str(reading.settings.path)))
     if as_candidate(reading.summary).is_held_back:
         return [again]
-    return [
-        again,
-        ("List its files, with the commands that apply and undo them", f"grep -E 'apply:|undo:' {files}"),
-    ]
+    return [again, _list_files(reading.settings.folder / EXPORTS / CANDIDATE)]
+
+
+def _list_files(folder: Path) -> tuple[str, str]:
+    """Return what lists exported files with the commands that stand in their heads."""
+    title = "List its files, with the commands that apply and undo them"
+    return (title, f"grep -sE 'apply:|undo:' {shlex.quote(str(folder))}/*")
+
+
+def _changes_nothing_installed(reading: Reading, winner: "Config") -> bool:
+    """Return whether the winner is known to change no file that is installed: scripts could apply nothing."""
+    from tuner.commands.kept_files import recall_differences
+    from tuner.export import installed_of
+
+    kept = recall_differences(reading, winner)
+    return kept is not None and all(installed_of(each) is None for each in kept.values())
 
 
 def keep_page(reading: Reading, page: bytes) -> None:

@@ -108,7 +108,8 @@ def _put_candidate(summary: "Summary") -> "Summary":
 def colour_change(change: str) -> list[tuple[str, str]]:
     """Return the lines of a change, each with its class: file, del, ins, soft or none."""
     signs = {"-": "del", "+": "ins", "@": "soft"}
-    lines, is_patch = [], False
+    lines: list[tuple[str, str]] = []
+    is_patch = False
     for line in change.splitlines():
         is_patch = line.startswith("--- ") or (is_patch and not line.startswith("#"))
         if is_patch:

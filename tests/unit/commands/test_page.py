@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.unit.export.test_host_change import of_nginx
+from tests.unit.export.test_host_change import MAIN, of_nginx
 from tests.unit.simulated_study import FINGERPRINT
 from tests.unit.simulation import TUNED, SimulatedHost, make_campaign, open_on_disk, space_of, write_study
 from tuner.campaign.campaign import run_campaign
@@ -15,6 +15,7 @@ from tuner.commands.page import NAME as PAGE
 from tuner.commands.page import find_page, keep_page, list_commands, make_page
 from tuner.commands.session import read
 from tuner.explain.cache import NAME as EXPLANATION
+from tuner.export import Rendered
 from tuner.report.explanation.as_json import explanation_json
 from tuner.report.summary import Found
 from tuner.report.summary_json import summary_json
@@ -164,19 +165,33 @@ def test_a_rejected_candidate_is_measured_again_or_tried_by_its_files(settings):
 
     assert [command for _, command in list_commands(rejected)] == [
         f"tuner compare {settings.path} default candidate",
-        f"grep -E 'apply:|undo:' {settings.folder}/exports/candidate/*",
+        f"grep -sE 'apply:|undo:' {settings.folder}/exports/candidate/*",
     ]
 
 
 def test_what_is_not_proven_is_measured_again_and_not_applied(settings):
     reading = read(settings)
-    unproven = replace(judge_pairs([(0.0, 0.0), (0.0, 0.113), (0.0, -0.03), (0.0, 0.06)]), verdict="not proven")
+    unproven = judge_pairs([(0.0, 0.0), (0.0, 0.113), (0.0, -0.03), (0.0, 0.06)])
     summary = replace(reading.summary, gain=unproven)
     needed = pairs_to_decide(unproven)
 
-    assert needed is not None
+    assert (unproven.verdict, needed is not None) == ("not proven", True)
     assert [command for _, command in list_commands(replace(reading, summary=summary))] == [
         f"tuner compare {settings.path} default candidate --pairs {needed}"
+    ]
+
+
+def test_where_no_script_could_apply_it_the_exports_say_how(settings, monkeypatch, tmp_path):
+    monkeypatch.setenv("TUNER_STATE", str(tmp_path / "state"))
+    reading = read(settings)
+    assert [command for _, command in list_commands(reading)][1:] == [
+        "sh out/tuner-shell/apply.sh", "sh out/tuner-shell/undo.sh",
+    ]  # fmt: skip
+
+    remember_differences(reading, {"nginx": Rendered(default={MAIN: b"a 1;\n"}, winner={MAIN: b"a 2;\n"})})
+
+    assert [command for _, command in list_commands(reading)] == [
+        f"grep -sE 'apply:|undo:' {settings.folder}/exports/*"
     ]
 
 
