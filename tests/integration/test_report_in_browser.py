@@ -251,6 +251,8 @@ def test_the_page_has_the_theme_of_the_system_until_the_reader_chooses_another(
     light = browser.evaluate(ground)
     assert (light, dark) == ("rgb(255, 255, 255)", "rgb(17, 23, 29)")
 
+    # The page is told of the other theme before its next frame, and names the button then.
+    browser.evaluate("new Promise((done) => requestAnimationFrame(() => done()))")
     browser.press("Tab")
     assert browser.evaluate("document.activeElement.textContent") == "Dark theme"
     browser.press("Enter")
