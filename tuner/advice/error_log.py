@@ -7,7 +7,7 @@ from datetime import datetime
 from pathlib import PurePosixPath
 
 from tuner.advice.findings import RECENT_S
-from tuner.advice.log_lines import TAIL_BYTES, LogLine, quote_line, read_lines
+from tuner.advice.log_lines import JOURNAL, TAIL_BYTES, LogLine, cut_messages, quote_line, read_lines
 from tuner.advice.server_look import RunningServer
 from tuner.ports import Command, Completed, Host
 
@@ -38,21 +38,23 @@ class ErrorLog:
 
 def read_error_log(host: Host, server: RunningServer, now: datetime) -> ErrorLog:
     """Return the end of a server's log: of its file, or of systemd's journal where it has none."""
-    log, service = server.installation.log, server.installation.service
-    unit = f"{server.rules.file.advice}.service" if service is None else service.name
+    log, service, file = server.installation.log, server.installation.service, server.rules.file
+    unit = f"{file.advice}.service" if service is None else service.name
     found = _read_journal(host, unit, now) if log is None else read_log_file(host, log, now)
-    quiet = server.rules.file.quiet_log
-    hiding = re.search(quiet, server.text, re.MULTILINE) if quiet else None
-    if hiding is None:
-        return found
-    hidden = f"its error log: `{quote_line(hiding[0])}` hides lines that show limits. Set the default level"
-    return ErrorLog(lines=found.lines, unread=(*found.unread, hidden))
-
+    unread = list(found.unread)
+    lines = tuple(cut_messages(found.lines, file.message, server.pids))
+    if found.lines and not lines:
+        unread.append(f"its error log: no line has the usual form of {file.title}. Use the default format")
+    hiding = re.search(file.quiet_log, server.text, re.MULTILINE) if file.quiet_log else None
+    if hiding is not None:
+        shown = quote_line(hiding[0])
+        unread.append(f"its error log: `{shown}` hides lines that show limits. Set the default level")
+    return ErrorLog(lines=lines, unread=tuple(unread))
 
 def _read_journal(host: Host, unit: str, now: datetime) -> ErrorLog:
     (told,) = host.run_all([Command(argv=(*_JOURNAL, unit), timeout_s=READ_S, may_fail=True)])
     if told.stdout.strip():
-        return ErrorLog(lines=tuple(read_lines(told.stdout, "journal", now=now)))
+        return ErrorLog(lines=tuple(read_lines(told.stdout, JOURNAL, now=now)))
     return ErrorLog(unread=("its error log: neither a file nor systemd's journal has it",))
 
 

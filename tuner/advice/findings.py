@@ -168,7 +168,7 @@ def _find_lines(entry: EvidenceEntry, level: Level, seen: SeenServer) -> Iterato
     matching = [
         line
         for line in lines
-        if re.search(pattern or "", line.text)
+        if re.match(pattern or "", line.message)
         and (line.at_s is None or line.at_s >= seen.started_s - CLOCK_S)
     ]
     if not matching:

@@ -2,12 +2,15 @@
 
 import re
 import unicodedata
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Container, Iterable, Iterator
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta, timezone
 
 TAIL_BYTES = 2**19
 LONGEST_QUOTE = 200
+JOURNAL = "journal"
+"""Source of lines that systemd's journal gives, each after time, host and process."""
+_OF_JOURNAL = re.compile(r"\S+ \S+ [^\s\[\]]+\[\d+\]: ")
 _MONTHS = {
     name: at
     for at, name in enumerate(
@@ -37,6 +40,8 @@ class LogLine:
     """File that it stands in."""
     at_s: float | None
     """Seconds since the epoch; None where the line does not tell."""
+    message: str = ""
+    """What the program itself says in it; empty where the line has another form."""
 
 
 def read_lines(tail: bytes, source: str, *, now: datetime) -> Iterator[LogLine]:
@@ -46,6 +51,32 @@ def read_lines(tail: bytes, source: str, *, now: datetime) -> Iterator[LogLine]:
     for text in lines[1 if is_cut else 0 :]:
         if text.strip():
             yield LogLine(text=text, source=source, at_s=read_time(text, now))
+
+
+def cut_messages(lines: Iterable[LogLine], form: str | None, pids: Container[int] = ()) -> Iterator[LogLine]:
+    """Yield lines with the messages of the program itself.
+
+    A client or an application may write any text, but neither decides where a message begins.
+
+    Args:
+        lines: of a log.
+        form: regular expression for a line, with the group `message`; without it, the whole line is one.
+        pids: processes whose lines count where the form has the group `pid`. nginx writes the line breaks
+            of a requested path as they are, so that a client may write a whole line.
+    """
+    for line in lines:
+        if form is None:
+            yield replace(line, message=_drop_prefix(line))
+        elif (found := re.match(form, _drop_prefix(line))) is not None:
+            told = found.groupdict()
+            is_own = told.get("pid") is None or int(told["pid"]) in pids
+            yield replace(line, message=told["message"] if is_own else "")
+
+
+def _drop_prefix(line: LogLine) -> str:
+    """Return a line as its program wrote it."""
+    prefix = _OF_JOURNAL.match(line.text) if line.source == JOURNAL else None
+    return line.text[prefix.end() :] if prefix else line.text
 
 
 def read_time(text: str, now: datetime) -> float | None:

@@ -41,8 +41,12 @@ class EvidenceEntry(_Entry):
     """One observation that proves a limit: a condition over facts, or a line of a log."""
 
     when: Condition | None = Field(None, description="Condition over facts and settings.")
-    log: Pattern | None = Field(None, description="Regular expression for a line of the error log.")
-    kernel_log: Pattern | None = Field(None, description="Regular expression for a line of the kernel's log.")
+    log: Pattern | None = Field(
+        None, description="Regular expression for the beginning of a message in the error log."
+    )
+    kernel_log: Pattern | None = Field(
+        None, description="Regular expression for the beginning of a message in the kernel's log."
+    )
     evidence: Words | None = Field(
         None, description="What was seen; expressions stand in braces. Without it the log line is quoted."
     )
@@ -136,6 +140,11 @@ class RuleFile(_Entry):
         default_factory=list, description="Configuration files of a server whose adapter finds none."
     )
     error_log: Words | None = Field(None, description="Error log of a server whose adapter finds none.")
+    message: Pattern | None = Field(
+        None,
+        description="A line of the error log, with what the program itself says as the group `message`. A "
+        "line whose group `pid` is no process of the server counts for nothing.",
+    )
     quiet_log: Pattern | None = Field(
         None, description="Finds a log level in the configuration that hides lines which the rules read."
     )

@@ -59,6 +59,11 @@ class RunningServer:
     installation: Installation
 
     @property
+    def pids(self) -> frozenset[int]:
+        """Return the first process and all workers."""
+        return frozenset((self.first.pid, *(each.pid for each in self.workers)))
+
+    @property
     def looked_at(self) -> tuple[int, ...]:
         """Return the workers that are looked at one by one."""
         step = max(1, len(self.workers) // MOST_WORKERS)
@@ -280,7 +285,7 @@ def _read_queues(host: Host, server: RunningServer) -> tuple[Queue, ...]:
 def _is_own(row: str, server: RunningServer) -> bool:
     owners = set(map(int, _PID.findall(row)))
     if owners:
-        return not owners.isdisjoint({server.first.pid, *(each.pid for each in server.workers)})
+        return not owners.isdisjoint(server.pids)
     return server.installation.port is not None and f":{server.installation.port} " in row
 
 

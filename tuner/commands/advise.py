@@ -9,7 +9,7 @@ from tuner import plugins
 from tuner.advice.error_log import READ_S, read_error_log
 from tuner.advice.findings import Advice, Finding, SeenServer, judge, rank
 from tuner.advice.host_look import count_ports, find_host_facts, look_at_host
-from tuner.advice.log_lines import TAIL_BYTES, LogLine, read_clock, read_lines
+from tuner.advice.log_lines import TAIL_BYTES, LogLine, cut_messages, read_clock, read_lines
 from tuner.advice.rule_file import RuleFile
 from tuner.advice.rules import FOLDER, Rules, read_file, read_rules, rule_files
 from tuner.advice.server_look import (
@@ -71,7 +71,7 @@ def advise(host: Host, names: Collection[str] = (), *, corpus: Path | None = Non
         **count_ports(host, after),
         **{identifier(name): value for name, value in kernel.items()},
     }
-    now, kernel_log = _read_kernel_log(host, unread)
+    now, kernel_log = _read_kernel_log(host, kernel_rules.file.message, unread)
     findings = list(
         judge(
             SeenServer(
@@ -203,10 +203,10 @@ def _find_installation(host: Host, file: RuleFile, unread: list[str]) -> tuple[s
     )
 
 
-def _read_kernel_log(host: Host, unread: list[str]) -> tuple[datetime, tuple[LogLine, ...]]:
+def _read_kernel_log(host: Host, form: str | None, unread: list[str]) -> tuple[datetime, tuple[LogLine, ...]]:
     """Return the host's time in its own zone, and the end of the kernel's log."""
     told, log = host.run_all((_NOW, _KERNEL_LOG))
     now = read_clock(told.stdout)
     if not log.stdout:
         unread.append("kernel: its log (dmesg). Run as root to read it")
-    return now, tuple(read_lines(log.stdout, "dmesg", now=now))
+    return now, tuple(cut_messages(read_lines(log.stdout, "dmesg", now=now), form))

@@ -16,6 +16,13 @@ from tuner.ports import Facts, Installation
 NOW = datetime(2026, 11, 26, 18, 46, tzinfo=UTC)
 LINE = "2026/11/26 18:45:56 [alert] 8#8: 20 worker_connections are not enough"
 GIB = 2**30
+NEW = {
+    "nginx": "2026/11/26 18:45:56 [warn] 1#1: new",
+    "apache": "[Thu Nov 26 18:45:56.123456 2026] [core:notice] [pid 1] AH00094: new",
+    "php-fpm": "[26-Nov-2026 18:45:56] NOTICE: new",
+    "h2o": "new",
+}
+"""A line of each server, in its usual form."""
 
 
 def write(path: Path, content: bytes, *, age_s: float = 0.0) -> None:
@@ -131,12 +138,12 @@ def read_log_of(server: str, configuration: str, log: Path) -> ErrorLog:
 )
 def test_a_level_that_hides_the_lines_of_limits_is_said(tmp_path: Path, server, configuration, said):
     log = tmp_path / "error.log"
-    write(log, b"new\n")
+    write(log, f"{NEW[server]}\n".encode())
 
     found = read_log_of(server, configuration, log)
     (hidden,) = found.unread
 
-    assert texts(found) == ["new"]
+    assert texts(found) == [NEW[server]]
     assert hidden == f"its error log: {said} hides lines that show limits. Set the default level"
 
 
@@ -152,6 +159,29 @@ def test_a_level_that_hides_the_lines_of_limits_is_said(tmp_path: Path, server, 
 )
 def test_a_level_that_hides_nothing_is_not_mentioned(tmp_path: Path, server: str, configuration: str):
     log = tmp_path / "error.log"
-    write(log, b"new\n")
+    write(log, f"{NEW[server]}\n".encode())
 
     assert read_log_of(server, configuration, log).unread == ()
+
+
+def test_a_log_of_another_form_is_said(tmp_path: Path):
+    log = tmp_path / "error.log"
+    write(log, b"AH00484: server reached MaxRequestWorkers setting\n")
+
+    found = read_log_of("apache", "", log)
+
+    assert found.lines == ()
+    assert found.unread == (
+        "its error log: no line has the usual form of Apache httpd. Use the default format",
+    )
+
+
+def test_of_a_line_only_the_message_of_a_running_process_counts(tmp_path: Path):
+    log = tmp_path / "error.log"
+    requested = f'2026/11/26 18:45:56 [error] 1#1: *3 open() "/srv/\n{LINE}\n" failed (2: No such file)'
+    write(log, f"{NEW['nginx']}\n{requested}\n".encode())
+
+    assert [each.message for each in read_log_of("nginx", "", log).lines if each.message] == [
+        "new",
+        'open() "/srv/',
+    ]

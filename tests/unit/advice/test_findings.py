@@ -17,9 +17,9 @@ SECOND = """\
     limit: Something else
     harm: fails
     now:
-      - log: 'is full'
+      - log: 'it is full'
     next:
-      - log: 'is nearly full'
+      - log: 'it is nearly full'
     causes: [connections]
     settings:
       somewhere:
@@ -44,7 +44,9 @@ def see(
     return SeenServer(
         server="nginx", rules=read_rules(path), scope=facts, current={"worker_connections": 20}, kernel={},
         files={PurePosixPath("/etc/nginx/nginx.conf"): CONFIGURATION},
-        log=[LogLine(text=line, source="/var/log/error.log", at_s=at_s) for at_s, line in log],
+        log=[
+            LogLine(text=line, source="/var/log/error.log", at_s=at_s, message=line) for at_s, line in log
+        ],
         kernel_log=(), now_s=NOW, started_s=NOW - 7200,
     )  # fmt: skip
 

@@ -4,7 +4,16 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
-from tuner.advice.log_lines import TAIL_BYTES, quote_line, read_clock, read_lines, read_time
+from tuner.advice.log_lines import (
+    JOURNAL,
+    TAIL_BYTES,
+    LogLine,
+    cut_messages,
+    quote_line,
+    read_clock,
+    read_lines,
+    read_time,
+)
 
 NOW = datetime(2026, 11, 26, 18, 46, 0, tzinfo=timezone(timedelta(hours=2)))
 WRITTEN = datetime(2026, 11, 26, 18, 45, 56, tzinfo=timezone(timedelta(hours=2))).timestamp()
@@ -61,3 +70,21 @@ def test_bytes_that_are_no_text_are_read_all_the_same():
 def test_the_clock_of_a_host_has_its_zone():
     assert read_clock(b"1795712756-0330\n").utcoffset() == -timedelta(hours=3, minutes=30)
     assert read_clock(b"?").tzinfo is UTC
+
+
+@pytest.mark.parametrize(
+    ("text", "messages"),
+    [
+        ("2026-11-26T18:45:56+0000 web nginx[8]: 8#8: full", ["full"]),
+        ("2026-11-26T18:45:56+0000 web nginx[8]: 9#9: full", [""]),
+        ("2026-11-26T18:45:56+0000 web systemd[1]: Started nginx", []),
+        ("                                8#8: full", []),
+    ],
+    ids=["of the program", "of another process", "of systemd", "the rest of a message"],
+)
+def test_in_the_journal_a_message_begins_after_its_program(text: str, messages: list[str]):
+    line = LogLine(text=text, source=JOURNAL, at_s=None)
+
+    cut = cut_messages([line], r"(?P<pid>\d+)#\d+: (?P<message>.*)", {8})
+
+    assert [each.message for each in cut] == messages

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 import pytest
 
 from tuner.advice.findings import Finding, Level, SeenServer, judge
-from tuner.advice.log_lines import LogLine
+from tuner.advice.log_lines import LogLine, cut_messages
 from tuner.advice.rules import FOLDER, read_rules
 from tuner.advice.server_look import RunningProcess, find_workers
 from tuner.ports import Scalar
@@ -15,11 +15,11 @@ RULES = read_rules(FOLDER / "php-fpm.yaml")
 POOL: Mapping[str, Scalar] = {
     "pm": "dynamic", "pm_max_children": 4, "pm_max_spare_servers": 2, "another_pool": "none",
 }  # fmt: skip
-LINE = LogLine(
-    text="[26-Nov-2026 18:45:56] WARNING: [pool api] server reached pm.max_children setting (20), consider "
-    "raising it",
-    source="/var/log/php8.2-fpm.log", at_s=0.0,
-)  # fmt: skip
+TEXT = (
+    "[26-Nov-2026 18:45:56] WARNING: [pool api] server reached pm.max_children setting (20), consider "
+    "raising it"
+)
+(LINE,) = cut_messages([LogLine(text=TEXT, source="/var/log/php8.2-fpm.log", at_s=0.0)], RULES.file.message)
 
 
 def find(facts: Mapping[str, Scalar], log: Sequence[LogLine] = ()) -> Finding | None:
