@@ -59,6 +59,7 @@ SERVER_FACTS: Mapping[str, str] = {
     "uptime_s": "seconds since the first process started",
     "settled_s": "seconds since the workers read the configuration that the files hold",
     "worker_mib": "memory of one worker, MiB (mean PSS)",
+    "grown_mib": "memory of one worker that has served requests, MiB (mean PSS); 0 if none has",
     "used_mib": "memory of the first process and all workers, MiB (PSS)",
     "open_files": "open files of the worker with the most",
     "open_files_limit": "soft limit for open files of a worker",

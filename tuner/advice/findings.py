@@ -155,11 +155,12 @@ def _observe(
     entries: Iterable[EvidenceEntry], level: Level, seen: SeenServer
 ) -> Iterator[tuple[Level, Evidence]]:
     for entry in entries:
-        if entry.when is not None:
-            if seen.rules.holds(entry.when, seen.scope):
-                yield level, Evidence(text=seen.rules.fill(entry.evidence or "", seen.scope))
-        else:
+        if entry.when is not None and not seen.rules.holds(entry.when, seen.scope):
+            continue
+        if entry.log or entry.kernel_log:
             yield from _find_lines(entry, level, seen)
+        else:
+            yield level, Evidence(text=seen.rules.fill(entry.evidence or "", seen.scope))
 
 
 def _find_lines(entry: EvidenceEntry, level: Level, seen: SeenServer) -> Iterator[tuple[Level, Evidence]]:

@@ -40,7 +40,9 @@ class _Entry(BaseModel):
 class EvidenceEntry(_Entry):
     """One observation that proves a limit: a condition over facts, or a line of a log."""
 
-    when: Condition | None = Field(None, description="Condition over facts and settings.")
+    when: Condition | None = Field(
+        None, description="Condition over facts and settings; with a log, lines count only if it holds."
+    )
     log: Pattern | None = Field(
         None, description="Regular expression for the beginning of a message in the error log."
     )

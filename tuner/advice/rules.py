@@ -132,8 +132,8 @@ def _check_rules(document: Document, file: RuleFile) -> None:
         if not rule.now and not rule.next:
             raise problem(place, "nothing proves this limit", "Add `now:` or `next:`")
         for number, entry in enumerate((*rule.now, *rule.next)):
-            given = [key for key in ("when", "log", "kernel_log") if getattr(entry, key) is not None]
-            if len(given) != 1 or (given == ["when"] and entry.evidence is None):
+            logs = [key for key in ("log", "kernel_log") if getattr(entry, key) is not None]
+            if len(logs) > 1 or (not logs and (entry.when is None or entry.evidence is None)):
                 wrong = f"entry {number + 1} is no observation"
                 raise problem(place, wrong, "Give `when:` with `evidence:`, or `log:`, or `kernel_log:`")
 

@@ -19,6 +19,8 @@ from tuner.ports import ABSENT, Command, FileReader, Files, FileState, Host, Ins
 
 MOST_WORKERS = 64
 """Workers that are looked at; of more, every so many-th."""
+GROWN_TICKS = 1
+"""CPU time (10 ms) after which a worker has served requests, so that its memory tells what one takes."""
 MIB = 2**20
 UNSET = "none"
 """Value of what a configuration does not set."""
@@ -220,10 +222,7 @@ def _find_ages(facts: ServerFacts, host: Host, server: RunningServer, look: Serv
 
 def _count(server: RunningServer, look: ServerLook) -> dict[str, float]:
     """Return everything that a look counted since the start."""
-    stats = (look.files.read(PurePosixPath(f"/proc/{pid}/stat")).content for pid in _pids(server))
-    counted = {
-        "cpu_ticks": float(sum(sum(procfs.parse_process(each).cpu_ticks[:2]) for each in stats if each))
-    }
+    counted = {"cpu_ticks": float(sum(_read_ticks(look.files, pid) for pid in _pids(server)))}
     # sched-stats.rst: nanoseconds on a CPU, and waiting for one, of each main thread
     waits = (look.files.read(PurePosixPath(f"/proc/{pid}/schedstat")).content for pid in server.looked_at)
     counted["scheduled_ns"] = float(sum(sum(map(int, each.split()[:2])) for each in waits if each))
@@ -246,10 +245,8 @@ def _find_processes(facts: ServerFacts, host: Host, server: RunningServer, look:
     limits = [readback.read_open_files_limit(look.files, pid) for pid in looked_at]
     if known := [each for each in limits if each is not None]:
         facts.values["open_files_limit"] = min(known)
-    sizes = [size for pid in looked_at if (size := _read_size_mib(look.files, pid)) is not None]
-    if sizes:
-        facts.values["worker_mib"] = sum(sizes) / len(sizes)
-        facts.values["used_mib"] = scale * sum(sizes)
+    if sizes := find_sizes(look.files, looked_at):
+        facts.values.update({**sizes, "used_mib": scale * sizes["used_mib"]})
     else:
         facts.unread.append("memory of its workers (/proc/PID/smaps_rollup). Run as root to read it")
     folders = (f"/proc/{pid}/fd" for pid in looked_at)
@@ -258,6 +255,28 @@ def _find_processes(facts: ServerFacts, host: Host, server: RunningServer, look:
         facts.values["open_files"] = max(map(int, listed))
     else:
         facts.unread.append("open files of its workers (/proc/PID/fd). Run as root to read them")
+
+
+def find_sizes(files: FileReader, pids: Iterable[int]) -> dict[str, float]:
+    """Return the memory of workers, in MiB: of all, of one, and of one that has served requests.
+
+    The last is 0 where none has: a new worker shares most of its memory with the first process. Nothing is
+    returned where memory cannot be read.
+    """
+    sizes = {pid: size for pid in pids if (size := _read_size_mib(files, pid)) is not None}
+    grown = [size for pid, size in sizes.items() if _read_ticks(files, pid) >= GROWN_TICKS]
+    if not sizes:
+        return {}
+    used = sum(sizes.values())
+    return {
+        "used_mib": used, "worker_mib": used / len(sizes), "grown_mib": sum(grown) / max(1, len(grown)),
+    }  # fmt: skip
+
+
+def _read_ticks(files: FileReader, pid: int) -> int:
+    """Return the CPU time of a process in ticks; 0 of one that has ended."""
+    content = files.read(PurePosixPath(f"/proc/{pid}/stat")).content
+    return sum(procfs.parse_process(content).cpu_ticks[:2]) if content else 0
 
 
 def _read_size_mib(files: FileReader, pid: int) -> float | None:

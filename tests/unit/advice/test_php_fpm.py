@@ -15,20 +15,28 @@ RULES = read_rules(FOLDER / "php-fpm.yaml")
 POOL: Mapping[str, Scalar] = {
     "pm": "dynamic", "pm_max_children": 4, "pm_max_spare_servers": 2, "another_pool": "none",
 }  # fmt: skip
-TEXT = (
-    "[26-Nov-2026 18:45:56] WARNING: [pool api] server reached pm.max_children setting (20), consider "
-    "raising it"
-)
-(LINE,) = cut_messages([LogLine(text=TEXT, source="/var/log/php8.2-fpm.log", at_s=0.0)], RULES.file.message)
 
 
-def find(facts: Mapping[str, Scalar], log: Sequence[LogLine] = ()) -> Finding | None:
-    """Return what is found of the limit of child processes."""
+def read_line(text: str) -> LogLine:
+    """Return a line of the log of php-fpm."""
+    line = LogLine(text=f"[26-Nov-2026 18:45:56] WARNING: {text}", source="/var/log/php-fpm.log", at_s=0.0)
+    (cut,) = cut_messages([line], RULES.file.message)
+    return cut
+
+
+LINE = read_line("[pool api] server reached pm.max_children setting (20), consider raising it")
+KILLED = read_line("[pool www] child 812 exited on signal 9 (SIGKILL) after 3.123456 seconds from start")
+
+
+def find(
+    facts: Mapping[str, Scalar], log: Sequence[LogLine] = (), rule: str = "max_children"
+) -> Finding | None:
+    """Return what is found of a limit."""
     seen = SeenServer(
         server="php-fpm", rules=RULES, scope={**POOL, **facts}, current={}, kernel={}, files={}, log=log,
         kernel_log=(), now_s=0.0, started_s=0.0,
     )  # fmt: skip
-    return {each.rule: each for each in judge(seen)}.get("php-fpm.max_children")
+    return {each.rule: each for each in judge(seen)}.get(f"php-fpm.{rule}")
 
 
 @pytest.mark.parametrize(
@@ -97,3 +105,41 @@ def test_child_processes_of_the_status_page_are_no_workers():
     children = [RunningProcess(pid=pid, parent=1, command=title) for pid, title in enumerate(titles, start=2)]
 
     assert [each.pid for each in find_workers([first, *children], first, RULES.file.workers)] == [2]
+
+
+NEW: Mapping[str, Scalar] = {"workers": 2, "used_mib": 2, "worker_mib": 1, "grown_mib": 0}
+"""Two child processes without a request."""
+GROWN: Mapping[str, Scalar] = {"workers": 4, "used_mib": 400, "worker_mib": 100, "grown_mib": 100}
+
+
+@pytest.mark.parametrize(
+    ("facts", "level"),
+    [({}, None), ({"oom_kills_ever": 0}, None), ({"oom_kills_ever": 1}, Level.NEXT)],
+    ids=["unknown", "the kernel killed nothing", "the kernel killed a process"],
+)
+def test_a_killed_child_process_proves_a_lack_of_memory_only_with_a_kill_by_the_kernel(facts, level):
+    memory = {**NEW, "pm_max_children": 50, "available_mib": 3681}
+
+    found = find({**memory, **facts}, [KILLED], "memory_of_children")
+
+    assert (found and found.level) == level
+
+
+@pytest.mark.parametrize(
+    ("facts", "proposed"),
+    [({**NEW, "available_mib": 3681}, []), ({**GROWN, "available_mib": 600}, [("pm.max_children", 8)])],
+    ids=["child processes without a request", "child processes that have served requests"],
+)
+def test_a_lack_of_memory_is_never_answered_with_more_child_processes(facts, proposed):
+    found = find({**facts, "pm_max_children": 50, "oom_kills_ever": 1}, [KILLED], "memory_of_children")
+
+    assert found is not None
+    assert [(each.name, each.value) for each in found.proposals if each.name != "services"] == proposed
+
+
+@pytest.mark.parametrize(("memory", "value"), [(NEW, 8), (GROWN, 12)])
+def test_child_processes_without_a_request_allow_a_smaller_step(memory, value):
+    found = find({**memory, "workers": 4, "queue_waiting": 1, "available_mib": 1200})
+
+    assert found is not None
+    assert [each.value for each in found.proposals] == [value]
