@@ -138,6 +138,9 @@ class RuleFile(_Entry):
     workers: Pattern | None = Field(
         None, description="Regular expression for the command lines of workers; all descendants without it."
     )
+    configuration: Pattern | None = Field(
+        None, description="Finds its configuration in the command line of the first process, as the group."
+    )
     files: list[Words] = Field(
         default_factory=list, description="Configuration files of a server whose adapter finds none."
     )

@@ -1,5 +1,6 @@
 """Looks at a host and its running servers, and names the limits that they meet."""
 
+import re
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import datetime
@@ -27,7 +28,7 @@ from tuner.corpus.files import read_corpus
 from tuner.errors import TargetError, UsageError
 from tuner.hosts.machine import Machine, read_machine
 from tuner.hosts.sudoers import RootCommandRecorder
-from tuner.ports import Command, Facts, Host, Installation, InstalledServer
+from tuner.ports import Command, Facts, Host, Installation, InstalledServer, LookedAtServer
 from tuner.space.parameters import identifier
 from tuner.space.problems import problem, suggest
 
@@ -60,7 +61,7 @@ def advise(host: Host, names: Collection[str] = (), *, corpus: Path | None = Non
     kernel = kernel_found.installation.facts.current
     servers = tuple(_find_running(host, files, names, unread))
     first = [look_at_server(host, each) for each in servers]
-    tunable = [*map(_as_tunable, servers), kernel_found]
+    tunable = [*map(_as_tunable, filter(_is_found, servers)), kernel_found]
     tries = [each for one in tunable for each in _find_tries(one, machine, studies, unread)]
     time.sleep(max(0.0, LOOK_S - (time.monotonic() - before.at_s)))
     last = [look_at_server(host, each, begun) for each, begun in zip(servers, first, strict=True)]
@@ -134,7 +135,7 @@ def _choose_files(names: Collection[str]) -> dict[Path, RuleFile]:
 def _find_kernel(host: Host, files: Mapping[Path, RuleFile], unread: list[str]) -> tuple[Rules, Tunable]:
     """Return the kernel's rules and settings."""
     path, file = next((path, file) for path, file in files.items() if not file.processes)
-    adapter, installation = _find_installation(host, file, unread)
+    adapter, installation = find_installation(host, file, unread)
     found = Tunable(title=file.advice, adapter=adapter, space=file.spaces[adapter], installation=installation)
     return read_rules(path, version=installation.facts.version), found
 
@@ -178,29 +179,53 @@ def _find_running(
         if len(running) > 1:
             which = f"the one with process {running[0].pid} is looked at"
             unread.append(f"{file.advice}: {len(running)} of it run here; {which}")
-        name, installation = _find_installation(host, file, unread)
+        name, installation = find_installation(host, file, unread, running[0].command)
         yield RunningServer(
             name=name, rules=read_rules(path, version=installation.facts.version), first=running[0],
             workers=find_workers(processes, running[0], file.workers), installation=installation,
         )  # fmt: skip
 
 
-def _find_installation(host: Host, file: RuleFile, unread: list[str]) -> tuple[str, Installation]:
-    """Return the adapter that knows an installation, and what it found; else what the rules' files hold."""
+def find_installation(
+    host: Host, file: RuleFile, unread: list[str], command: str = ""
+) -> tuple[str, Installation]:
+    """Return the adapter that knows an installation, and what it found; else what the rules' files hold.
+
+    Args:
+        host: where it is.
+        file: the rules of the server.
+        unread: takes why its configuration is not known.
+        command: of its first process; empty for the kernel.
+    """
+    told = re.findall(file.configuration, command) if file.configuration else []
     said: list[str] = []
     for name in file.servers:
         adapter = plugins.make_server(name)
         if isinstance(adapter, InstalledServer):
             try:
-                return name, adapter.find(host)
+                if isinstance(adapter, LookedAtServer):
+                    return name, adapter.find_running(host, command)
+                found = adapter.find(host)
             except TargetError as error:
                 said.append(str(error))
+                continue
+            if _has_read(found, told):
+                return name, found
+            said.insert(0, f"it runs with {', '.join(told)}, which is not that of the installed service")
+            break
+    files = read_named_files(host, [each for each in told if each.startswith("/")] if told else file.files)
+    if told and not said and not files:
+        said.append(f"{', '.join(told)} cannot be read. Run as root, or start it with an absolute path")
     if said:
         unread.append(f"{file.advice}: its configuration: {said[0]}")
     log = PurePosixPath(file.error_log) if file.error_log else None
-    return file.servers[0], Installation(
-        facts=Facts(), files=read_named_files(host, file.files), service=None, log=log
-    )
+    return file.servers[0], Installation(facts=Facts(), files=files, service=None, log=log)
+
+
+def _has_read(found: Installation, told: Sequence[str]) -> bool:
+    """Return whether what a process was told to read, files or folders, is that of an installation."""
+    paths = {path for file in found.files for path in (file, *file.parents)}
+    return paths.issuperset(map(PurePosixPath, told))
 
 
 def _read_kernel_log(host: Host, form: str | None, unread: list[str]) -> tuple[datetime, tuple[LogLine, ...]]:

@@ -302,6 +302,17 @@ class InstalledServer(Server, Protocol):
 
 
 @runtime_checkable
+class LookedAtServer(InstalledServer, Protocol):
+    """An installed server whose own test of its configuration changes the host."""
+
+    def find_running(self, host: Host, command: str) -> Installation:
+        """Find what one process runs with, by its command line, and change nothing.
+
+        It has no service where another configuration than that of the service is in use. Raises as `find`.
+        """
+
+
+@runtime_checkable
 class LayeredServer(InstalledServer, Protocol):
     """An installed server in whose files a site or a path overrides what stands above it."""
 

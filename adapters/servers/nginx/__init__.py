@@ -32,6 +32,7 @@ from tuner.ports import (
     LayeredServer,
     LineFormat,
     LoggingServer,
+    LookedAtServer,
     Needs,
     PrivateServer,
     Process,
@@ -117,6 +118,10 @@ class Nginx:
         facts, printed = self._detect(host)
         return find_installed(host, facts, read_build(printed))
 
+    def find_running(self, host: Host, command: str) -> Installation:
+        facts, printed = self._detect(host)
+        return find_installed(host, facts, read_build(printed), command=command)
+
     def aim(self, host: Host, installation: Installation, requests: Sequence[SentRequest]) -> Installation:
         return aim_installation(host, installation, requests)
 
@@ -181,3 +186,4 @@ if TYPE_CHECKING:
     _logging: LoggingServer = Nginx()
     _installed: SiteServer = Nginx()
     _layered: LayeredServer = Nginx()
+    _running: LookedAtServer = Nginx()

@@ -23,24 +23,30 @@ MASTER_TITLE = "nginx: master process"
 _DUMPED = re.compile(rb"^# configuration file (/.*):$", re.MULTILINE)
 _IN_FOREGROUND = re.compile(rb"daemon\s+off\s*;")
 _EMERGENCY = re.compile(r"\[emerg\] .*")
-_TOLD = re.compile(r"\s-c\s*(/\S+)")
+_TOLD = re.compile(r"\s-c\s*(\S+)")
 _NOT_PERMITTED = "(13: Permission denied)"
 
 
-def find_installed(host: Host, facts: Facts, build: Mapping[str, str]) -> Installation:
+def find_installed(
+    host: Host, facts: Facts, build: Mapping[str, str], *, command: str | None = None
+) -> Installation:
     """Find the installed service.
 
     Args:
         host: where it is installed.
         facts: of its program.
         build: what `nginx -V` says that it was configured with (`conf-path`, `pid-path` …).
+        command: of the process that is looked at. nginx itself is not asked then: its test of a configuration
+            creates logs and folders that are missing, and waits for the reader of a pipe.
 
     Raises TargetError when there is no configuration, or one that nginx itself does not accept.
     """
     program, prefix = str(facts.program), PurePosixPath(build.get("prefix", "/usr/local/nginx"))
-    main = prefix / (_find_main(host) or build.get("conf-path", "conf/nginx.conf"))
+    told, running = _read_told(command or ""), _find_main(host)
+    main = prefix / ((running if command is None else told) or build.get("conf-path", "conf/nginx.conf"))
     check = (program, "-t", "-c", str(main))
-    files = _read_files(host, main, _ask_names(host, program, main) or _gather_names(host, main))
+    names = _ask_names(host, program, main) if command is None else ()
+    files = _read_files(host, main, names or _gather_names(host, main))
     layout = Layout(join_files(main, files), files, build, partial(_resolve, host))
     pid_file = prefix / _first_argument(layout.main, "pid", build.get("pid-path", "logs/nginx.pid"))
     log = _first_argument(layout.main, "error_log", build.get("error-log-path", "logs/error.log"))
@@ -48,14 +54,15 @@ def find_installed(host: Host, facts: Facts, build: Mapping[str, str]) -> Instal
         "nginx", host.run_all(probe_service("nginx")), check=check, start=(program, "-c", str(main)),
         reload=(program, "-s", "reload", "-c", str(main)), title=MASTER_TITLE, pid_file=pid_file,
     )  # fmt: skip
+    service = replace(
+        service,
+        stays="" if service.is_systemd else _find_foreground(host, layout, pid_file),
+        uses_environment=bool(layout.main.inside("env")),
+    )
     installation = Installation(
         facts=facts,
         files=files,
-        service=replace(
-            service,
-            stays="" if service.is_systemd else _find_foreground(host, layout, pid_file),
-            uses_environment=bool(layout.main.inside("env")),
-        ),
+        service=service if command is None or told == running else None,
         log=None if log == "stderr" or log.startswith(("syslog:", "memory:")) else prefix / log,
     )
     return _with_layout(installation, layout)
@@ -64,8 +71,12 @@ def find_installed(host: Host, facts: Facts, build: Mapping[str, str]) -> Instal
 def _find_main(host: Host) -> str:
     """Return the file that the running nginx was told to read; empty where it is the usual, or not clear."""
     running = list_running(host, f"^{MASTER_TITLE}")
-    told = _TOLD.search(running[0]) if len(running) == 1 else None
-    return told[1] if told else ""
+    return _read_told(running[0]) if len(running) == 1 else ""
+
+
+def _read_told(command: str) -> str:
+    found = _TOLD.search(command)
+    return found[1] if found else ""
 
 
 def aim_installation(host: Host, installation: Installation, requests: Sequence[SentRequest]) -> Installation:
