@@ -45,11 +45,13 @@ def read_error_log(host: Host, server: RunningServer, now: datetime) -> ErrorLog
     lines = tuple(cut_messages(found.lines, file.message, server.pids))
     if found.lines and not lines:
         unread.append(f"its error log: no line has the usual form of {file.title}. Use the default format")
-    hiding = re.search(file.quiet_log, server.text, re.MULTILINE) if file.quiet_log else None
-    if hiding is not None:
+    if file.quiet_log and (hiding := re.search(file.quiet_log, server.text, re.MULTILINE)):
         shown = quote_line(hiding[0])
         unread.append(f"its error log: `{shown}` hides lines that show limits. Set the default level")
+    elif file.loud_log and server.text and not re.search(file.loud_log, server.text):
+        unread.append("its error log: the default level hides warnings that show limits. Set the level warn")
     return ErrorLog(lines=lines, unread=tuple(unread))
+
 
 def _read_journal(host: Host, unit: str, now: datetime) -> ErrorLog:
     (told,) = host.run_all([Command(argv=(*_JOURNAL, unit), timeout_s=READ_S, may_fail=True)])

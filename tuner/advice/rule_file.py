@@ -153,6 +153,9 @@ class RuleFile(_Entry):
     quiet_log: Pattern | None = Field(
         None, description="Finds a log level in the configuration that hides lines which the rules read."
     )
+    loud_log: Pattern | None = Field(
+        None, description="Finds a log level that shows warnings that rules read; the default hides them."
+    )
     values: dict[Name, Pattern] = Field(
         default_factory=dict,
         description="Fact: regular expression with a group, over the configuration; else `none`.",

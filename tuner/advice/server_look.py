@@ -26,8 +26,13 @@ UNSET = "none"
 """Value of what a configuration does not set."""
 UPTIME = PurePosixPath("/proc/uptime")
 LIST_PROCESSES = ("sh", "-c", "ps -o pidns=,mntns= -p $$ && exec ps -ww -eo pid=,ppid=,pidns=,mntns=,args=")
-# One row for each process: how many files it has open, and whose.
-_OPEN_FILES = r'find "$@" -mindepth 1 -maxdepth 1 -printf "%h\n" 2>/dev/null | sort | uniq -c'
+# Of the process with the most: its open files, its sockets.
+_OPEN_FILES = r"""
+find "$@" -mindepth 1 -maxdepth 1 -printf "%h %l\n" 2>/dev/null | awk '
+  ++files[$1] > most { most = files[$1] }
+  $2 ~ /^socket:/ && ++sockets[$1] > held { held = sockets[$1] }
+  END { print most + 0, held + 0 }'
+"""
 # tcp_info: milliseconds since data was last sent and received.
 _COUNT_CONNECTIONS = """
 ss -HtniO state established "$1" | awk '
@@ -250,9 +255,9 @@ def _find_processes(facts: ServerFacts, host: Host, server: RunningServer, look:
     else:
         facts.unread.append("memory of its workers (/proc/PID/smaps_rollup). Run as root to read it")
     folders = (f"/proc/{pid}/fd" for pid in looked_at)
-    listed = host.run(("sh", "-c", _OPEN_FILES, "open-files", *folders), timeout_s=5).stdout.split()[::2]
-    if listed:
-        facts.values["open_files"] = max(map(int, listed))
+    counted = host.run(("sh", "-c", _OPEN_FILES, "open-files", *folders), timeout_s=5).stdout.split()
+    if len(counted) == 2 and int(counted[0]):  # noqa: PLR2004 - files and sockets
+        facts.values.update(open_files=int(counted[0]), sockets=int(counted[1]))
     else:
         facts.unread.append("open files of its workers (/proc/PID/fd). Run as root to read them")
 

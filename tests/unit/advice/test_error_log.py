@@ -151,7 +151,7 @@ def test_a_level_that_hides_the_lines_of_limits_is_said(tmp_path: Path, server, 
     ("server", "configuration"),
     [
         ("php-fpm", "[global]\n;log_level = error\nlog_level = warning\n"),
-        ("nginx", "error_log /var/log/alert/error.log; access_log off;"),
+        ("nginx", "error_log /var/log/alert/error.log info; access_log off;"),
         ("nginx", "# error_log /var/log/error.log crit;\nerror_log /var/log/error.log warn;"),
         ("apache", "LogLevel warn ssl:alert\n"),
         ("h2o", "error-log: /var/log/h2o/error.log"),
@@ -185,3 +185,12 @@ def test_of_a_line_only_the_message_of_a_running_process_counts(tmp_path: Path):
         "new",
         'open() "/srv/',
     ]
+
+
+def test_the_default_level_of_nginx_hides_warnings(tmp_path: Path):
+    log = tmp_path / "error.log"
+    write(log, f"{NEW['nginx']}\n".encode())
+
+    assert read_log_of("nginx", "error_log /var/log/warn/error.log;", log).unread == (
+        "its error log: the default level hides warnings that show limits. Set the level warn",
+    )
