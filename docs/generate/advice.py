@@ -51,7 +51,7 @@ def _tell(rule: RuleEntry) -> dict[str, str]:
 
 
 def _show(entry: EvidenceEntry) -> str:
-    pattern = entry.log or entry.kernel_log
+    pattern = entry.pattern
     log = f"{'error' if entry.log else 'kernel'} log: {code(pattern)}" if pattern else ""
     condition = " and ".join(filter(None, (log, "" if entry.when is None else code(str(entry.when)))))
     return f"{escape(entry.evidence)} ({condition})" if entry.evidence else condition

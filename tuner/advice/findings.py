@@ -2,11 +2,11 @@
 
 import re
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path, PurePosixPath
 
-from tuner.advice.log_lines import LogLine, quote_line
+from tuner.advice.log_lines import Here, LogLine, quote_line
 from tuner.advice.rule_file import HARMS, EvidenceEntry, ProposalEntry, RuleEntry
 from tuner.advice.rules import Rules
 from tuner.advice.server_look import RunningServer
@@ -113,6 +113,18 @@ class SeenServer:
     """Settings of the kernel among them; each has a file of its own."""
     can_be_tuned: bool = True
     """Whether the installed server can be tuned."""
+    here: Here = field(default_factory=Here)
+    """Tells which lines of the kernel's log are about this host."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Observation:
+    """Evidence that was found, and how near the limit is by it."""
+
+    level: Level
+    evidence: Evidence
+    told: Mapping[str, Scalar]
+    """What the last line says of the limit, by the groups of its expression."""
 
 
 def judge(seen: SeenServer) -> Iterator[Finding]:
@@ -137,13 +149,14 @@ def _judge(name: str, rule: RuleEntry, seen: SeenServer) -> Finding | None:
     found = [*_observe(rule.now, Level.NOW, seen), *_observe(rule.next, Level.NEXT, seen)]
     if not found:
         return None
-    level = Level.NOW if any(each is Level.NOW for each, _ in found) else Level.NEXT
+    level = Level.NOW if any(each.level is Level.NOW for each in found) else Level.NEXT
+    scope = {**seen.scope, **{name: value for each in found for name, value in each.told.items()}}
     return Finding(
         server=seen.server, rule=_full_name(name, seen), level=level, harm=rule.harm,
-        limit=seen.rules.fill(rule.limit, seen.scope),
-        evidence=tuple(evidence for _, evidence in found),
-        proposals=tuple(_propose(rule.settings, seen)), cost=rule.cost, source=rule.source,
-        causes=tuple(_full_name(each, seen) for each in rule.causes),
+        limit=seen.rules.fill(rule.limit, scope),
+        evidence=tuple(each.evidence for each in found),
+        proposals=tuple(_propose(rule.settings, replace(seen, scope=scope))), cost=rule.cost,
+        source=rule.source, causes=tuple(_full_name(each, seen) for each in rule.causes),
     )  # fmt: skip
 
 
@@ -151,37 +164,39 @@ def _full_name(rule: str, seen: SeenServer) -> str:
     return rule if "." in rule else f"{seen.rules.file.advice}.{rule}"
 
 
-def _observe(
-    entries: Iterable[EvidenceEntry], level: Level, seen: SeenServer
-) -> Iterator[tuple[Level, Evidence]]:
+def _observe(entries: Iterable[EvidenceEntry], level: Level, seen: SeenServer) -> Iterator[_Observation]:
     for entry in entries:
         if entry.when is not None and not seen.rules.holds(entry.when, seen.scope):
             continue
-        if entry.log or entry.kernel_log:
-            yield from _find_lines(entry, level, seen)
+        if entry.pattern:
+            yield from _find_lines(entry, entry.pattern, level, seen)
         else:
-            yield level, Evidence(text=seen.rules.fill(entry.evidence or "", seen.scope))
+            text = seen.rules.fill(entry.evidence or "", seen.scope)
+            yield _Observation(level=level, evidence=Evidence(text=text), told={})
 
 
-def _find_lines(entry: EvidenceEntry, level: Level, seen: SeenServer) -> Iterator[tuple[Level, Evidence]]:
+def _find_lines(entry: EvidenceEntry, pattern: str, level: Level, seen: SeenServer) -> Iterator[_Observation]:
     """Find the lines of a log since the server's start; what is not recent proves no limit that bites now."""
-    lines, pattern = (seen.log, entry.log) if entry.log else (seen.kernel_log, entry.kernel_log)
-    matching = [
-        line
-        for line in lines
-        if re.match(pattern or "", line.message)
-        and (line.at_s is None or line.at_s >= seen.started_s - CLOCK_S)
+    since_s = seen.started_s - CLOCK_S
+    lines = [
+        (line, found.groupdict())
+        for line in (seen.log if entry.log else seen.kernel_log)
+        if (line.at_s is None or line.at_s >= since_s) and (found := re.match(pattern, line.message))
     ]
+    matching = [each for each in lines if entry.log or seen.here.has(each[1]) is not bool(entry.foreign_log)]
     if not matching:
         return
-    recent = [line for line in matching if line.at_s is not None and line.at_s >= seen.now_s - RECENT_S]
-    last = (recent or matching)[-1]
+    recent = [each for each in matching if each[0].at_s is not None and each[0].at_s >= seen.now_s - RECENT_S]
+    last, told = (recent or matching)[-1]
     when = "at an unknown time" if last.at_s is None else f"{_show_age(seen.now_s - last.at_s)} ago"
     count = len(recent or matching)
     lines_said = f"{count:,} line{'' if count == 1 else 's'}{' in the last hour' if recent else ''}"
     said = seen.rules.fill(entry.evidence, seen.scope) + ": " if entry.evidence else ""
     text = f"{said}{lines_said}, the last {when}: “{quote_line(last.text)}”"
-    yield (level if recent else Level.NEXT), Evidence(text=text, source=last.source)
+    yield _Observation(
+        level=level if recent else Level.NEXT, evidence=Evidence(text=text, source=last.source),
+        told={name: int(value) if value.isdigit() else value for name, value in told.items() if value},
+    )  # fmt: skip
 
 
 def _show_age(seconds: float) -> str:
@@ -198,6 +213,8 @@ def _propose(settings: Mapping[str, ProposalEntry], seen: SeenServer) -> Iterato
         if entry.when is not None and not seen.rules.holds(entry.when, seen.scope):
             continue
         current = seen.current.get(name, seen.scope.get(identifier(name)))
+        if current is None and entry.current is not None:
+            current = seen.rules.evaluate(entry.current, seen.scope)
         value = None if entry.value is None else seen.rules.evaluate(entry.value, seen.scope)
         if value is not None and value == current:
             continue

@@ -1,13 +1,15 @@
 """Reads the kernel's counters of a host at two moments, and turns them into facts."""
 
+import re
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
+from tuner.advice.log_lines import Here
 from tuner.hosts.machine import Machine
 from tuner.measure import procfs
-from tuner.ports import Host, Scalar
+from tuner.ports import Command, Host, Scalar
 
 FILES = {
     name: PurePosixPath(path)
@@ -120,6 +122,15 @@ def count_ports(host: Host, look: HostLook) -> dict[str, Scalar]:
         return {}
     counted = host.run(("sh", "-c", _COUNT_PORTS, "ports", *map(str, ends)), timeout_s=5).stdout.split()
     return {"ports_used": int(counted[0])} if counted and counted[0].isdigit() else {}
+
+
+def find_here(host: Host) -> Here:
+    """Return the network namespace of a host, and the TCP ports at which something listens in it."""
+    asked = (("readlink", "/proc/self/ns/net"), ("ss", "-Hltn"))
+    named, listed = host.run_all([Command(argv=argv, may_fail=True) for argv in asked])
+    network = re.search(rb"\[(\d{1,10})\]", named.stdout)
+    ports = re.findall(rb"^\S+ +\d+ +\d+ +\S+:(\d{1,5})\b", listed.stdout, re.MULTILINE)
+    return Here(network=int(network[1]) if network else None, ports=frozenset(map(int, ports)))
 
 
 def _find_memory(look: HostLook) -> dict[str, Scalar]:

@@ -2,7 +2,7 @@
 
 import re
 import unicodedata
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta, timezone
 
@@ -42,6 +42,21 @@ class LogLine:
     """Seconds since the epoch; None where the line does not tell."""
     message: str = ""
     """What the program itself says in it; empty where the line has another form."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Here:
+    """What tells lines of the kernel's log about this host from those about containers on the same kernel."""
+
+    network: int | None = None
+    """Inode of its network namespace."""
+    ports: frozenset[int] = frozenset()
+    """TCP ports at which something listens."""
+
+    def has(self, told: Mapping[str, str | None]) -> bool:
+        """Return whether a line is about this host, by its groups `network` and `port`."""
+        network, port = told.get("network"), told.get("port")
+        return (network is None or int(network) == self.network) and (port is None or int(port) in self.ports)
 
 
 def read_lines(tail: bytes, source: str, *, now: datetime) -> Iterator[LogLine]:

@@ -49,9 +49,19 @@ class EvidenceEntry(_Entry):
     kernel_log: Pattern | None = Field(
         None, description="Regular expression for the beginning of a message in the kernel's log."
     )
+    foreign_log: Pattern | None = Field(
+        None,
+        description="As `kernel_log`, for a message about another host on the same kernel: its network "
+        "namespace (group `network`) is another one, or nothing listens here at its port (group `port`).",
+    )
     evidence: Words | None = Field(
         None, description="What was seen; expressions stand in braces. Without it the log line is quoted."
     )
+
+    @property
+    def pattern(self) -> str | None:
+        """Return the regular expression for a message; None for a condition alone."""
+        return self.log or self.kernel_log or self.foreign_log
 
 
 class ProposalEntry(_Entry):
@@ -59,6 +69,9 @@ class ProposalEntry(_Entry):
 
     value: NumberOrExpression | None = Field(
         None, description="Expression for the proposed value on this machine."
+    )
+    current: NumberOrExpression | None = Field(
+        None, description="Expression for the value now, where no setting has it by this name."
     )
     when: Condition | None = Field(None, description="Condition under which it is proposed.")
     line: Pattern | None = Field(

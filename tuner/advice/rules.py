@@ -105,7 +105,7 @@ def _texts(file: RuleFile) -> Iterator[tuple[tuple[str | int, ...], str]]:
             for number, entry in enumerate(entries):
                 yield from _texts_of(entry, (*at, level, number))
         for setting, proposal in rule.settings.items():
-            for key in ("value", "when"):
+            for key in ("value", "current", "when"):
                 if (text := getattr(proposal, key)) is not None:
                     yield (*at, "settings", setting, key), _as_text(text)
             yield from (
@@ -132,7 +132,7 @@ def _check_rules(document: Document, file: RuleFile) -> None:
         if not rule.now and not rule.next:
             raise problem(place, "nothing proves this limit", "Add `now:` or `next:`")
         for number, entry in enumerate((*rule.now, *rule.next)):
-            logs = [key for key in ("log", "kernel_log") if getattr(entry, key) is not None]
+            logs = [key for key in ("log", "kernel_log", "foreign_log") if getattr(entry, key) is not None]
             if len(logs) > 1 or (not logs and (entry.when is None or entry.evidence is None)):
                 wrong = f"entry {number + 1} is no observation"
                 raise problem(place, wrong, "Give `when:` with `evidence:`, or `log:`, or `kernel_log:`")
@@ -152,7 +152,9 @@ def _known_names(file: RuleFile) -> frozenset[str]:
     of_server = SERVER_FACTS if file.processes else {}
     own = (*file.values, *(_status_names(file.status) if file.status else ()))
     settings = (identifier(name) for name in known_settings((*file.servers, KERNEL)))
-    return frozenset((*HOST_FACTS, *of_server, *own, *settings))
+    entries = (entry for rule in file.rules.values() for entry in (*rule.now, *rule.next))
+    told = (name for entry in entries if entry.pattern for name in re.compile(entry.pattern).groupindex)
+    return frozenset((*HOST_FACTS, *of_server, *own, *settings, *told))
 
 
 def _status_names(status: StatusEntry) -> Iterator[str]:

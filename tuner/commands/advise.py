@@ -9,7 +9,7 @@ from pathlib import Path, PurePosixPath
 from tuner import plugins
 from tuner.advice.error_log import READ_S, read_error_log
 from tuner.advice.findings import Advice, Finding, SeenServer, judge, rank
-from tuner.advice.host_look import count_ports, find_host_facts, look_at_host
+from tuner.advice.host_look import count_ports, find_here, find_host_facts, look_at_host
 from tuner.advice.log_lines import TAIL_BYTES, LogLine, cut_messages, read_clock, read_lines
 from tuner.advice.rule_file import RuleFile
 from tuner.advice.rules import FOLDER, Rules, read_file, read_rules, rule_files
@@ -77,7 +77,7 @@ def advise(host: Host, names: Collection[str] = (), *, corpus: Path | None = Non
         judge(
             SeenServer(
                 server="kernel", rules=kernel_rules, scope=scope, current=kernel, kernel=kernel, files={},
-                log=(), kernel_log=kernel_log, now_s=now.timestamp(), started_s=0.0,
+                log=(), kernel_log=kernel_log, now_s=now.timestamp(), started_s=0.0, here=find_here(host),
             )
         )
     )  # fmt: skip

@@ -198,7 +198,7 @@ def _rule_as_json(file: RuleFile, name: str, rule: RuleEntry) -> dict[str, Any]:
 
 def _say_condition(entry: EvidenceEntry) -> str:
     """Return an observation in words; of a log line without words, its pattern."""
-    if not (entry.log or entry.kernel_log):
+    if entry.pattern is None:
         return entry.evidence or str(entry.when)
     log = "error log" if entry.log else "kernel log"
-    return f"{entry.evidence} ({log})" if entry.evidence else f"{log}: {entry.log or entry.kernel_log}"
+    return f"{entry.evidence} ({log})" if entry.evidence else f"{log}: {entry.pattern}"

@@ -145,6 +145,8 @@ MESSAGES = {
     ],
     "kernel.out_of_memory": [
         f"{KERNEL}Out of memory: Killed process 812 (nginx) total-vm:305868kB, anon-rss:36288kB",
+    ],
+    "kernel.container_memory": [
         f"{KERNEL}Memory cgroup out of memory: Killed process 812 (php-fpm8.2) total-vm:305868kB",
     ],
     "kernel.open_files": [f"{KERNEL}VFS: file-max limit 1024 reached"],
@@ -172,7 +174,7 @@ FILES = tuple(read_file(path)[1] for path in sorted(FOLDER.rglob("*.yaml")))
 def patterns_of(file: RuleFile, name: str) -> list[str]:
     """Return the regular expressions for lines of logs that a rule has."""
     entries = (*file.rules[name].now, *file.rules[name].next)
-    return [pattern for each in entries for pattern in (each.log, each.kernel_log) if pattern]
+    return [pattern for each in entries if (pattern := each.log or each.kernel_log)]
 
 
 PATTERNS = {

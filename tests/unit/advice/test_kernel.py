@@ -1,0 +1,62 @@
+"""Lines of the kernel's log count for this host only where they are about it, and not about a container."""
+
+import os
+import re
+import socket
+
+import pytest
+
+from tuner.adapters.hosts.local import LocalHost
+from tuner.advice.findings import Finding, Level, SeenServer, judge
+from tuner.advice.host_look import find_here
+from tuner.advice.log_lines import Here, LogLine, cut_messages
+from tuner.advice.rules import FOLDER, read_rules
+from tuner.ports import Scalar
+
+RULES = read_rules(FOLDER / "kernel.yaml")
+HERE = Here(network=4026531840, ports=frozenset({22, 80}))
+FULL = "nf_conntrack: nf_conntrack: table full"
+FLOOD = "TCP: request_sock_TCP: Possible SYN flooding on port"
+
+
+def find(message: str, scope: dict[str, Scalar] | None = None) -> list[Finding]:
+    """Return what a line of the kernel's log proves."""
+    line = LogLine(text=f"2026-11-26T18:45:56,123456+00:00 {message}", source="dmesg", at_s=0.0)
+    seen = SeenServer(
+        server="kernel", rules=RULES, scope=scope or {}, current={}, kernel={}, files={}, log=(),
+        kernel_log=tuple(cut_messages([line], RULES.file.message)), now_s=0.0, started_s=0.0, here=HERE,
+    )  # fmt: skip
+    return list(judge(seen))
+
+
+@pytest.mark.parametrize(
+    ("message", "rule"),
+    [
+        (f"{FULL}, dropping packet", "connection_table"),
+        (f"{FULL} in netns 4026531840, dropping packet", "connection_table"),
+        (f"{FULL} in netns 4026532999, dropping packet", "container_connection_table"),
+        ("Out of memory: Killed process 812 (nginx) total-vm:305868kB", "out_of_memory"),
+        ("Memory cgroup out of memory: Killed process 812 (php-fpm8.2)", "container_memory"),
+        (f"{FLOOD} 80. Sending cookies.", "syn_cookies"),
+        (f"{FLOOD} [::]:80. Sending cookies.", "syn_cookies"),
+        (f"{FLOOD} 0.0.0.0:8080. Sending cookies.", "container_syn_cookies"),
+    ],
+)
+def test_a_line_is_about_this_host_or_about_a_container(message: str, rule: str):
+    assert [(each.rule, each.level) for each in find(message)] == [(f"kernel.{rule}", Level.NEXT)]
+
+
+def test_the_network_and_the_ports_of_a_host_are_known():
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        here = find_here(LocalHost())
+        port = listening.getsockname()[1]
+
+    (network,) = re.findall(r"\d+", os.readlink("/proc/self/ns/net"))
+    assert here.network == int(network)
+    assert port in here.ports
+
+
+def test_a_setting_of_no_search_space_has_its_value_now():
+    (finding,) = find(f"{FULL}, dropping packet", {"conntrack": 10, "conntrack_max": 65536})
+
+    assert [(each.current, each.value) for each in finding.proposals] == [(65536, 262144)]
