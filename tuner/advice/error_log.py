@@ -1,7 +1,7 @@
 """Reads the end of a server's error log, and of the file that it was before its rotation."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import PurePosixPath
@@ -12,7 +12,11 @@ from tuner.advice.server_look import RunningServer
 from tuner.ports import Command, Completed, Host
 
 READ_S = 5.0
-_JOURNAL = ("journalctl", "--quiet", "--no-pager", "--lines=2000", "--output=short-iso", "--unit")
+TAIL = f"{TAIL_BYTES // 1024} KiB"
+JOURNAL_LINES = 2000
+_JOURNAL = (
+    *("journalctl", "--quiet", "--no-pager", f"--lines={JOURNAL_LINES}", "--output=short-iso", "--unit"),
+)
 _ABSENT, _IRREGULAR = 3, 4
 # Whoever opens a pipe, such as the standard error of a container, waits.
 _TAIL = f'[ -e "$1" ] || exit {_ABSENT}; [ -f "$1" ] || exit {_IRREGULAR}; exec tail -c {TAIL_BYTES} -- "$1"'
@@ -56,7 +60,9 @@ def read_error_log(host: Host, server: RunningServer, now: datetime) -> ErrorLog
 def _read_journal(host: Host, unit: str, now: datetime) -> ErrorLog:
     (told,) = host.run_all([Command(argv=(*_JOURNAL, unit), timeout_s=READ_S, may_fail=True)])
     if told.stdout.strip():
-        return ErrorLog(lines=tuple(read_lines(told.stdout, JOURNAL, now=now)))
+        lines = tuple(read_lines(told.stdout, JOURNAL, now=now))
+        cut = say_cut(lines, now, f"{JOURNAL_LINES:,} lines") if len(lines) >= JOURNAL_LINES else ""
+        return ErrorLog(lines=lines, unread=(f"its error log in the journal: {cut}",) if cut else ())
     return ErrorLog(unread=("its error log: neither a file nor systemd's journal has it",))
 
 
@@ -76,12 +82,23 @@ def read_log_file(host: Host, log: PurePosixPath, now: datetime) -> ErrorLog:
             plain.append(path)
         elif changed_s >= now.timestamp() - RECENT_S:
             unread.append(f"its rotated error log {path}: {_COMPRESSED}")
+    before = host.run_all([_ask(_TAIL, plain[0])])[0].stdout if plain else b""
     lines: list[LogLine] = []
-    if plain:
-        (before,) = host.run_all([_ask(_TAIL, plain[0])])
-        lines += read_lines(before.stdout, str(plain[0]), now=now)
-    lines += read_lines(ended.stdout, str(log), now=now)
+    for path, tail in ((plain[0] if plain else log, before), (log, ended.stdout)):
+        read = tuple(read_lines(tail, str(path), now=now))
+        lines += read
+        if len(tail) >= TAIL_BYTES and (cut := say_cut(read, now, TAIL)):
+            unread.append(f"its error log {path}: {cut}")
     return ErrorLog(lines=tuple(lines), unread=tuple(unread))
+
+
+def say_cut(lines: Sequence[LogLine], now: datetime, end: str) -> str:
+    """Return that only the end of a log was read; empty if it has all of the last hour."""
+    first_s = next((each.at_s for each in lines if each.at_s is not None), None)
+    if first_s is not None and first_s < now.timestamp() - RECENT_S:
+        return ""
+    since = "" if first_s is None else f" (since {datetime.fromtimestamp(first_s, now.tzinfo):%H:%M})"
+    return f"only the last {end}{since} were read. Search the lines before it yourself"
 
 
 def _ask(script: str, log: PurePosixPath) -> Command:

@@ -7,7 +7,7 @@ from datetime import datetime
 from pathlib import Path, PurePosixPath
 
 from tuner import plugins
-from tuner.advice.error_log import READ_S, read_error_log
+from tuner.advice.error_log import READ_S, TAIL, read_error_log, say_cut
 from tuner.advice.findings import Advice, Finding, SeenServer, judge, rank
 from tuner.advice.host_look import count_ports, find_here, find_host_facts, look_at_host
 from tuner.advice.log_lines import TAIL_BYTES, LogLine, cut_messages, read_clock, read_lines
@@ -234,4 +234,7 @@ def _read_kernel_log(host: Host, form: str | None, unread: list[str]) -> tuple[d
     now = read_clock(told.stdout)
     if not log.stdout:
         unread.append("kernel: its log (dmesg). Run as root to read it")
-    return now, tuple(cut_messages(read_lines(log.stdout, "dmesg", now=now), form))
+    lines = tuple(read_lines(log.stdout, "dmesg", now=now))
+    if len(log.stdout) >= TAIL_BYTES and (cut := say_cut(lines, now, TAIL)):
+        unread.append(f"kernel: its log (dmesg): {cut}")
+    return now, tuple(cut_messages(lines, form))

@@ -9,6 +9,7 @@ import pytest
 
 from tuner.adapters.hosts.local import LocalHost
 from tuner.advice.error_log import ErrorLog, read_error_log, read_log_file
+from tuner.advice.log_lines import TAIL_BYTES
 from tuner.advice.rules import FOLDER, read_rules
 from tuner.advice.server_look import RunningProcess, RunningServer
 from tuner.ports import Facts, Installation
@@ -194,3 +195,19 @@ def test_the_default_level_of_nginx_hides_warnings(tmp_path: Path):
     assert read_log_of("nginx", "error_log /var/log/warn/error.log;", log).unread == (
         "its error log: the default level hides warnings that show limits. Set the level warn",
     )
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        (LINE, "only the last 512 KiB (since 18:45) were read. Search the lines before it yourself"),
+        (LINE.replace("18:45:56", "16:45:56"), ""),
+        ("x" * TAIL_BYTES, "only the last 512 KiB were read. Search the lines before it yourself"),
+    ],
+    ids=["of the last hour", "older", "one long line"],
+)
+def test_a_log_with_more_lines_of_the_last_hour_than_are_read_is_said(tmp_path: Path, line: str, said: str):
+    log = tmp_path / "error.log"
+    write(log, f"{line}\n".encode() * (1 + TAIL_BYTES // len(line)))
+
+    assert read(log).unread == ((f"its error log {log}: {said}",) if said else ())
