@@ -51,6 +51,8 @@ class Proposal:
     why: str
     can_be_tuned: bool
     """Whether a study of the installed server can measure it."""
+    unit: str = ""
+    """Of both values; empty for what is counted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -221,7 +223,7 @@ def _propose(settings: Mapping[str, ProposalEntry], seen: SeenServer) -> Iterato
         yield Proposal(
             name=name, current=current, value=_as_whole(value), why=seen.rules.fill(entry.why, seen.scope),
             place=entry.outside or find_place(name, seen.files, seen.kernel, line=entry.line),
-            can_be_tuned=seen.can_be_tuned and entry.outside is None,
+            can_be_tuned=seen.can_be_tuned and entry.outside is None, unit=entry.unit or "",
         )  # fmt: skip
 
 

@@ -73,6 +73,7 @@ class ProposalEntry(_Entry):
     current: NumberOrExpression | None = Field(
         None, description="Expression for the value now, where no setting has it by this name."
     )
+    unit: Words | None = Field(None, description="Unit of both values, such as KiB or s.")
     when: Condition | None = Field(None, description="Condition under which it is proposed.")
     line: Pattern | None = Field(
         None, description="Regular expression for its line in the configuration, where its name is not it."

@@ -22,6 +22,8 @@ KERNEL = "sysctl"
 """The adapter whose settings every rule may use."""
 BEGIN = "Begin with `advice:`, `servers:` and `rules:`"
 _IN_BRACES = re.compile(r"\{([^{}]*)\}")
+_CLAUSES = (": ", " (", "; ", ", ")
+"""Begins of a clause that may be left out."""
 _WORD = re.compile(r"[A-Za-z_]\w*")
 
 
@@ -43,7 +45,12 @@ class Rules:
         return expression.evaluate(scope) if expression.names <= scope.keys() else None
 
     def fill(self, text: str, scope: Mapping[str, Scalar]) -> str:
-        """Return a text with the values of the expressions in it."""
+        """Return a text with the values of its expressions, and without the clause of an unknown one."""
+        for found in _IN_BRACES.finditer(text):
+            if self.evaluate(found[1], scope) is None:
+                begin = max(text.rfind(sign, 0, found.start()) for sign in _CLAUSES)
+                rest = text[found.end() :].lstrip()
+                return self.fill(text[:begin] if begin > 0 else text[: found.start()] + rest, scope)
         return _IN_BRACES.sub(lambda found: show(self.evaluate(found[1], scope)), text)
 
 

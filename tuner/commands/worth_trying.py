@@ -17,6 +17,8 @@ MOST_TRIED = 5
 """Settings of each server; more would hide the limits."""
 LEAST_ODDS = 2
 """Of a hint; a corpus proposes nothing below either."""
+UNITS = frozenset({"bytes", "KiB", "MiB", "ns", "µs", "ms", "cs", "s", "%"})
+"""Units that belong behind a number; the name of a setting says what else is counted."""
 CONNECTIONS = 100
 """What a new study loads with, for values that depend on it."""
 
@@ -120,6 +122,7 @@ def _describe(
     proposal = Proposal(
         name=name, current=_label(parameter, space.default().get(name)), value=_label(parameter, value),
         place=find_place(name, installation.files, kernel), why=parameter.why, can_be_tuned=True,
+        unit=parameter.unit if parameter.unit in UNITS else "",
     )  # fmt: skip
     return Finding(
         server=tunable.title, rule=rule, level=Level.TRY, limit=name, harm="slows",

@@ -8,6 +8,7 @@ from typing import Any
 from tuner.advice.findings import Advice, Finding, Level, Proposal
 from tuner.advice.rule_file import EvidenceEntry, RuleEntry, RuleFile
 from tuner.advice.rules import KERNEL, show
+from tuner.ports import Scalar
 from tuner.report.wording import capitalize, make_printable
 
 HEADINGS = {
@@ -71,7 +72,7 @@ def advice_page(advice: Advice) -> str:
     return render_page(
         "advice_page.html.j2",
         advice=advice, verdict=capitalize(say_verdict(advice)), looked=_say_look(advice), groups=groups,
-        show=show, figures={},
+        show_change=show_change, figures={},
     )  # fmt: skip
 
 
@@ -98,7 +99,7 @@ def _as_json(finding: Finding, advice: Advice) -> dict[str, Any]:
         "settings": [
             {
                 "name": each.name, "now": each.current, "proposed": each.value, "place": each.place,
-                "why": each.why,
+                "why": each.why, "unit": each.unit,
             }
             for each in finding.proposals
         ],
@@ -157,9 +158,22 @@ def _write_finding(finding: Finding, advice: Advice, *, number: int) -> Iterator
 
 def _show_proposal(each: Proposal) -> str:
     """Write a proposal: name, value now, proposed value, place."""
-    now = "" if each.current is None else f" {show(each.current)}"
-    value = "" if each.value is None else f" → {show(each.value)}"
-    return f"{each.name}{now}{value}{f' ({each.place})' if each.place else ''}"
+    return " ".join(filter(None, (each.name, show_change(each), f"({each.place})" if each.place else "")))
+
+
+def show_change(each: Proposal) -> str:
+    """Write the value now and the proposed one with their unit; only the first where no number follows."""
+    now, value = (_show_value(one, each.unit) for one in (each.current, each.value))
+    if each.value is None:
+        return f"now {now}" if now else ""
+    return f"{now} → {value}".strip()
+
+
+def _show_value(value: Scalar | None, unit: str) -> str:
+    if value is None:
+        return ""
+    is_number = not isinstance(value, (bool, str))
+    return f"{show(value)} {unit}" if is_number and unit else show(value)
 
 
 def _write_unread(advice: Advice, mark: str, write: Callable[[str], str] = make_printable) -> list[str]:

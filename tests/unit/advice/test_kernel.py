@@ -60,3 +60,10 @@ def test_a_setting_of_no_search_space_has_its_value_now():
     (finding,) = find(f"{FULL}, dropping packet", {"conntrack": 10, "conntrack_max": 65536})
 
     assert [(each.current, each.value) for each in finding.proposals] == [(65536, 262144)]
+
+
+def test_what_is_not_known_is_left_out():
+    (finding,) = find(f"{FULL}, dropping packet")
+
+    assert finding.limit == "Limit of tracked connections"
+    assert finding.proposals == ()

@@ -143,3 +143,10 @@ def test_child_processes_without_a_request_allow_a_smaller_step(memory, value):
 
     assert found is not None
     assert [each.value for each in found.proposals] == [value]
+
+
+def test_of_several_pools_the_line_tells_the_number_of_its_pool():
+    found = find({**GROWN, "another_pool": "api", "available_mib": 1200}, [LINE])
+
+    assert found is not None
+    assert [(each.current, each.value) for each in found.proposals] == [(20, 29)]

@@ -96,3 +96,20 @@ def test_a_wrong_rule_is_refused_with_its_place(tmp_path: Path, before: str, aft
         read(RULE.replace(before, after), tmp_path)
 
     assert said in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("limit", "said"),
+    [
+        ("Connections: {connections} of {workers}", "Connections: 7 of 2"),
+        ("Connections: {cores}", "Connections"),
+        ("A queue (somaxconn {somaxconn})", "A queue"),
+        ("Memory for {cores} workers", "Memory for workers"),
+        ("Connections: {connections}, {cores} CPUs", "Connections: 7"),
+    ],
+)
+def test_a_clause_with_an_unknown_value_is_left_out(tmp_path: Path, limit: str, said: str):
+    path = tmp_path / "small.yaml"
+    path.write_text(RULE.replace("Connections of a worker: {worker_connections}", limit))
+
+    assert read_rules(path).fill(limit, {"connections": 7, "workers": 2}) == said

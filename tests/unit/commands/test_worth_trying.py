@@ -46,6 +46,13 @@ def test_a_hint_is_worth_trying_with_value_now_proposal_place_and_source():
     assert "old content of a replaced file" in finding.cost
 
 
+def test_a_size_or_a_time_has_its_unit_and_a_number_of_things_has_none():
+    found = find()
+    units = {name: found[name].proposals[0].unit for name in ("open_file_cache", "access_log_buffer")}
+
+    assert units == {"open_file_cache": "", "access_log_buffer": "KiB"}
+
+
 @pytest.mark.parametrize(
     ("current", "missing"),
     [

@@ -19,6 +19,7 @@ from tuner.report.advice import (
     rules_json,
     rules_text,
     say_verdict,
+    show_change,
 )
 
 OVER_SSH = "ssh://root@web1"
@@ -122,3 +123,23 @@ def test_every_rule_is_listed_with_condition_and_source():
     assert all((each["now"] or each["next"]) and each["source"] for each in rows)
     assert [each["rule"] for each in rows if f"\n{each['rule']}\n" not in f"\n{text}"] == []
     assert re.search(r"^   now      A worker had no free connection .* \(error log\)$", text, re.MULTILINE)
+
+
+@pytest.mark.parametrize(
+    ("current", "value", "unit", "shown"),
+    [
+        ("unbuffered", 64, "KiB", "unbuffered → 64 KiB"),
+        (60, 1, "s", "60 s → 1 s"),
+        (20, 4096, "", "20 → 4,096"),
+        (None, 4096, "", "→ 4,096"),
+        (50, None, "", "now 50"),
+        (None, None, "", ""),
+    ],
+)
+def test_a_change_has_the_unit_of_its_values(current, value, unit, shown):
+    proposal = replace(PROPOSAL, current=current, value=value, unit=unit)
+
+    assert show_change(proposal) == shown
+    assert " ".join(filter(None, ("worker_connections", shown, "("))) in advice_text(
+        make_advice(replace(BITES, proposals=(proposal,)))
+    )
