@@ -80,7 +80,7 @@ def test_a_worker_without_free_connections_is_named_first_and_a_healthy_server_i
     assert setting["place"] == "/etc/nginx/nginx.conf:8"
     assert shown.returncode == 1
     assert "worker_connections 20 → 4,096 (/etc/nginx/nginx.conf:8)" in shown.stdout
-    assert f"tuner init nginx --from-advice --host {web.ssh_url} && tuner run" in shown.stdout
+    assert f"tuner init nginx --from-advice --host {web.ssh_url} && tuner check " in shown.stdout
 
 
 def test_status_pages_of_php_fpm_and_haproxy_are_read_and_one_that_hangs_is_said(own_bed: Testbed):

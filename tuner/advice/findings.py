@@ -88,6 +88,8 @@ class Advice:
     look_s: float
     corpus: Path | None = None
     """Folder of the earlier studies that were asked; None without."""
+    need_url: frozenset[str] = frozenset()
+    """Servers for whose studies the URL of a page has to be named."""
 
     @property
     def bites(self) -> bool:

@@ -8,6 +8,8 @@ from datetime import UTC, datetime, timedelta, timezone
 
 TAIL_BYTES = 2**19
 LONGEST_QUOTE = 200
+WRITTEN_MEANWHILE_S = 60.0
+"""A line may be written after the clock was read, by at most this time."""
 JOURNAL = "journal"
 """Source of lines that systemd's journal gives, each after time, host and process."""
 _OF_JOURNAL = re.compile(r"\S+ \S+ [^\s\[\]]+\[\d+\]: ")
@@ -60,12 +62,17 @@ class Here:
 
 
 def read_lines(tail: bytes, source: str, *, now: datetime) -> Iterator[LogLine]:
-    """Yield the whole lines of a log's end. `now` has the zone of the host's clock."""
+    """Yield the whole lines of a log's end. `now` has the zone of the host's clock.
+
+    A time that is yet to come is of another clock or zone, and counts as unknown.
+    """
     lines = tail.decode(errors="replace").split("\n")
     is_cut = len(tail) >= TAIL_BYTES
     for text in lines[1 if is_cut else 0 :]:
         if text.strip():
-            yield LogLine(text=text, source=source, at_s=read_time(text, now))
+            at_s = read_time(text, now)
+            is_known = at_s is not None and at_s <= now.timestamp() + WRITTEN_MEANWHILE_S
+            yield LogLine(text=text, source=source, at_s=at_s if is_known else None)
 
 
 def cut_messages(lines: Iterable[LogLine], form: str | None, pids: Container[int] = ()) -> Iterator[LogLine]:

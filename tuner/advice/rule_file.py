@@ -174,6 +174,9 @@ class RuleFile(_Entry):
         default_factory=dict,
         description="Fact: regular expression with a group, over the configuration; else `none`.",
     )
+    needs_url: Condition | None = Field(
+        None, description="Condition under which a study cannot find a page by itself, and needs its URL."
+    )
     status: StatusEntry | None = Field(None, description="Status page, where one is configured.")
     rules: dict[Name, RuleEntry] = Field(description="Rules in the order of their weight.")
 

@@ -105,6 +105,8 @@ def read_rules(path: Path, *, version: tuple[int, ...] = (), checks_names: bool 
 
 def _texts(file: RuleFile) -> Iterator[tuple[tuple[str | int, ...], str]]:
     """Yield every expression of a file with its place."""
+    if file.needs_url is not None:
+        yield ("needs_url",), _as_text(file.needs_url)
     for name, rule in file.rules.items():
         at = ("rules", name)
         yield from (((*at, "limit"), text) for text in _IN_BRACES.findall(rule.limit))

@@ -48,6 +48,8 @@ def advise(
     form = choose_form(as_json=as_json, as_markdown=as_markdown, as_csv=False)
     if output is not None and output.suffix not in {PAGE, MARKDOWN}:
         raise UsageError(f"--output: {output}: advice is written as {PAGE} or {MARKDOWN}. Name such a file.")
+    if output is not None and not output.parent.is_dir():
+        raise UsageError(f"--output: {output.parent}: there is no such folder. Make it, or name another one.")
     if rules:
         if output is not None or form is Form.MARKDOWN:
             raise UsageError("--rules: rules are printed as text or JSON. Leave --output and --markdown out.")

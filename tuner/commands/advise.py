@@ -81,6 +81,7 @@ def advise(host: Host, names: Collection[str] = (), *, corpus: Path | None = Non
             )
         )
     )  # fmt: skip
+    need_url: set[str] = set()
     for server, begun, ended in zip(servers, first, last, strict=True):
         read = find_server_facts(host, server, begun, ended)
         log = read_error_log(host, server, now)
@@ -91,6 +92,8 @@ def advise(host: Host, names: Collection[str] = (), *, corpus: Path | None = Non
             **{identifier(name): value for name, value in current.items()},
             **read.values,
         }
+        if server.rules.file.needs_url is not None and server.rules.holds(server.rules.file.needs_url, own):
+            need_url.add(server.name)
         findings += judge(
             SeenServer(
                 server=server.name, rules=server.rules, scope={**scope, **own}, current={**kernel, **current},
@@ -104,7 +107,7 @@ def advise(host: Host, names: Collection[str] = (), *, corpus: Path | None = Non
     findings += [each for each in tries if each.limit not in proposed]
     return Advice(
         host=host.name, servers=servers, findings=rank(findings), unread=tuple(dict.fromkeys(unread)),
-        look_s=look_s, corpus=corpus,
+        look_s=look_s, corpus=corpus, need_url=frozenset(need_url),
     )  # fmt: skip
 
 

@@ -88,7 +88,9 @@ def measure_command(finding: Finding, advice: Advice) -> str:
     options = ["--managed" if is_try else "--from-advice"]
     options += ["--host", advice.host] if "://" in advice.host else []
     options += ["--corpus", str(advice.corpus)] if is_try and advice.corpus else []
-    return f"{shlex.join(['tuner', 'init', server, *options])} && tuner run {server}.yaml --preset quick"
+    options += ["--url", "URL"] if server in advice.need_url else []
+    init, study = shlex.join(["tuner", "init", server, *options]), f"{server}.yaml"
+    return f"{init} && tuner check {study} && tuner run {study} --preset quick"
 
 
 def _as_json(finding: Finding, advice: Advice) -> dict[str, Any]:

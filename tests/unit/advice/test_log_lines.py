@@ -88,3 +88,12 @@ def test_in_the_journal_a_message_begins_after_its_program(text: str, messages: 
     cut = cut_messages([line], r"(?P<pid>\d+)#\d+: (?P<message>.*)", {8})
 
     assert [each.message for each in cut] == messages
+
+
+@pytest.mark.parametrize(
+    ("clock", "is_known"), [("18:46:10", True), ("18:48:00", False), ("20:46:00", False)]
+)
+def test_a_time_that_is_yet_to_come_is_unknown(clock, is_known):
+    (line,) = read_lines(f"2026/11/26 {clock} [error] 8#8: x\n".encode(), "error.log", now=NOW)
+
+    assert (line.at_s is not None) is is_known

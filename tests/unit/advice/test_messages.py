@@ -52,6 +52,7 @@ MESSAGES = {
     ],
     "nginx.worker_connections": [
         "2026/11/26 18:45:56 [alert] 8#8: 20 worker_connections are not enough",
+        f"{NGINX}*3 20 worker_connections are not enough while connecting to upstream{REQUEST}",
         "2026/11/26 18:45:56 [warn] 8#8: 20 worker_connections are not enough, reusing connections",
     ],
     "nginx.open_files": [

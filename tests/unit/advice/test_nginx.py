@@ -45,3 +45,20 @@ def test_idle_connections_that_are_closed_early_are_a_limit_now():
     assert found is not None
     assert found.level is Level.NOW
     assert "closed idle keep-alive connections early" in found.evidence[0].text
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("20 worker_connections are not enough", "and closed new connections"),
+        (
+            "20 worker_connections are not enough while connecting to upstream, client: 192.0.2.7",
+            "for an upstream server, and returned status 500",
+        ),
+    ],
+)
+def test_a_client_or_an_upstream_server_got_no_connection_slot(line: str, said: str):
+    found = find(3, line)
+
+    assert found is not None
+    assert [said in each.text for each in found.evidence] == [True]

@@ -30,6 +30,7 @@ def test_the_rules_of_one_server_come_with_the_shared_ones_and_those_of_the_kern
     ("arguments", "said"),
     [
         (("-o", "advice.pdf"), "--output: advice.pdf: advice is written as .html or .md."),
+        (("-o", "none/advice.html"), "--output: none: there is no such folder."),
         (("--rules", "--markdown"), "--rules: rules are printed as text or JSON."),
         (("--rules", "-o", "rules.html"), "--rules: rules are printed as text or JSON."),
         (("ngnix", "--rules"), "Did you mean nginx"),

@@ -63,7 +63,7 @@ def test_what_is_worth_trying_comes_last_and_bites_nobody():
     assert text.index("near, or did bite before") < text.index("worth trying, by hints")
     assert "open_file_cache off → 1,000" in text
     assert "costs" not in text[text.index("worth trying, by hints") :]
-    assert "not measured yet; run tuner init nginx --managed && tuner run nginx.yaml --preset quick" in text
+    assert "not measured yet; run tuner init nginx --managed && tuner check nginx.yaml && " in text
 
 
 @pytest.mark.parametrize(
@@ -78,7 +78,10 @@ def test_what_is_worth_trying_comes_last_and_bites_nobody():
 def test_each_finding_has_the_command_that_measures_it(finding, host, corpus, command):
     told = replace(make_advice(finding, host=host), corpus=corpus and Path(corpus))
 
-    assert measure_command(finding, told).startswith(f"{command} && tuner run ")
+    study = f"{command.split()[2]}.yaml"
+    assert measure_command(finding, told) == (
+        f"{command} && tuner check {study} && tuner run {study} --preset quick"
+    )
 
 
 def test_a_server_that_no_study_can_change_has_no_command():
@@ -143,3 +146,15 @@ def test_a_change_has_the_unit_of_its_values(current, value, unit, shown):
     assert " ".join(filter(None, ("worker_connections", shown, "("))) in advice_text(
         make_advice(replace(BITES, proposals=(proposal,)))
     )
+
+
+def test_a_study_that_cannot_find_a_page_by_itself_needs_its_url():
+    told = replace(make_advice(replace(BITES, server="php-fpm")), need_url=frozenset({"php-fpm"}))
+
+    command = measure_command(told.findings[0], told)
+
+    assert command.startswith("tuner init php-fpm --from-advice --url URL && ")
+
+
+def test_the_page_says_what_a_run_does_to_the_service():
+    assert "A run restarts the service and sends load to it" in advice_page(make_advice(BITES))
