@@ -8,6 +8,7 @@ from typing import Any
 from tuner.advice.findings import Advice, Finding, Level, Proposal
 from tuner.advice.rule_file import EvidenceEntry, RuleEntry, RuleFile
 from tuner.advice.rules import KERNEL, show
+from tuner.advice.server_look import RunningServer
 from tuner.ports import Scalar
 from tuner.report.wording import capitalize, make_printable
 
@@ -128,7 +129,7 @@ def say_verdict(advice: Advice) -> str:
 
 
 def _say_look(advice: Advice) -> str:
-    servers = ", ".join(_title(each.name, each.installation.facts.version) for each in advice.servers)
+    servers = ", ".join(map(_title, advice.servers))
     looked = f"Looked for {advice.look_s:.1f} s at {servers or 'the kernel; no known server runs'}"
     return f"{looked}. No load was sent, nothing was changed."
 
@@ -138,8 +139,10 @@ def _summarize(advice: Advice) -> str:
     return make_printable(f"{advice.host}: {say_verdict(advice)}. {_say_look(advice)}")
 
 
-def _title(name: str, version: tuple[int, ...]) -> str:
-    return f"{name} {'.'.join(map(str, version))}".strip()
+def _title(server: RunningServer) -> str:
+    """Write name, version and first process: of several that run, only this one is looked at."""
+    version = ".".join(map(str, server.installation.facts.version))
+    return " ".join(filter(None, (server.name, version, f"(process {server.first.pid})")))
 
 
 def _write_finding(finding: Finding, advice: Advice, *, number: int) -> Iterator[str]:

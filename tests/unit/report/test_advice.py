@@ -9,7 +9,9 @@ import pytest
 
 from tests.unit.advice.samples import BITES, NEAR, PROPOSAL, TRY, make_advice, make_hostile
 from tuner.advice.findings import Finding
-from tuner.advice.rules import read_file, rule_files
+from tuner.advice.rules import FOLDER, read_file, read_rules, rule_files
+from tuner.advice.server_look import RunningProcess, RunningServer
+from tuner.ports import Facts, Installation
 from tuner.report.advice import (
     advice_json,
     advice_markdown,
@@ -158,3 +160,15 @@ def test_a_study_that_cannot_find_a_page_by_itself_needs_its_url():
 
 def test_the_page_says_what_a_run_does_to_the_service():
     assert "A run restarts the service and sends load to it" in advice_page(make_advice(BITES))
+
+
+def test_the_summary_names_the_process_that_was_looked_at():
+    process = RunningProcess(pid=812, parent=1, command="nginx: master process nginx -c /srv/own.conf")
+    server = RunningServer(
+        name="nginx", rules=read_rules(FOLDER / "nginx.yaml"), first=process, workers=(process,),
+        installation=Installation(facts=Facts(version=(1, 22, 1)), files={}, service=None),
+    )  # fmt: skip
+
+    text = advice_text(replace(make_advice(BITES), servers=(server,)))
+
+    assert "Looked for 1.0 s at nginx 1.22.1 (process 812). No load was sent" in text
