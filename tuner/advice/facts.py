@@ -62,7 +62,7 @@ SERVER_FACTS: Mapping[str, str] = {
     "grown_mib": "memory of one worker that has served requests, MiB (mean PSS); 0 if none has",
     "used_mib": "memory of the first process and all workers, MiB (PSS)",
     "open_files": "open files of the worker with the most",
-    "sockets": "sockets of the worker with the most",
+    "sockets": "sockets of the worker with the most, without listening sockets of other workers",
     "open_files_limit": "soft limit for open files of a worker",
     "cpu_used": "CPUs that the server's processes used during the look",
     "cpu_wanted": "CPUs that they used or waited for; only main threads are seen waiting",

@@ -257,7 +257,9 @@ def _find_processes(facts: ServerFacts, host: Host, server: RunningServer, look:
     folders = (f"/proc/{pid}/fd" for pid in looked_at)
     counted = host.run(("sh", "-c", _OPEN_FILES, "open-files", *folders), timeout_s=5).stdout.split()
     if len(counted) == 2 and int(counted[0]):  # noqa: PLR2004 - files and sockets
-        facts.values.update(open_files=int(counted[0]), sockets=int(counted[1]))
+        # With `reuseport`, each worker also has open the listening sockets of the others.
+        of_others = len(look.queues) - len({each.address for each in look.queues})
+        facts.values.update(open_files=int(counted[0]), sockets=int(counted[1]) - of_others)
     else:
         facts.unread.append("open files of its workers (/proc/PID/fd). Run as root to read them")
 
