@@ -12,11 +12,13 @@ import pytest
 
 from tests.e2e.command_line import TUNER
 from tests.integration.limits import (
+    NGINX,
     SITUATIONS,
     SLOW,
     Situation,
     busy,
     clients,
+    edit,
     few_worker_connections,
     hide_warnings,
     limit,
@@ -81,6 +83,21 @@ def test_a_worker_without_free_connections_is_named_first_and_a_healthy_server_i
     assert shown.returncode == 1
     assert "worker_connections 20 → 4,096 (/etc/nginx/nginx.conf:8)" in shown.stdout
     assert f"tuner init nginx --from-advice --host {web.ssh_url} && tuner check " in shown.stdout
+
+
+@pytest.mark.more
+def test_idle_connections_that_nginx_closes_early_are_a_limit_now(own_bed: Testbed):
+    web = own_bed.add_host("web")
+    edit(web, NGINX, (r"worker_connections \d+", "worker_connections 20"))
+    web.install_nginx()
+
+    with clients(web, 60, b"GET / HTTP/1.1\r\nHost: web\r\n\r\n"):
+        told = advise_over_ssh(web, "nginx")
+
+    first = told["findings"][0]
+    assert (first["rule"], first["level"]) == ("nginx.worker_connections", "now")
+    assert [each for each in first["evidence"] if "of 20 connection slots" in each["text"]]
+    assert [each for each in told["unread"] if "the default level hides warnings" in each]
 
 
 def test_status_pages_of_php_fpm_and_haproxy_are_read_and_one_that_hangs_is_said(own_bed: Testbed):
