@@ -67,3 +67,12 @@ def test_what_is_not_known_is_left_out():
 
     assert finding.limit == "Limit of tracked connections"
     assert finding.proposals == ()
+
+
+@pytest.mark.parametrize(
+    ("available_mib", "rule"), [(300, "kernel.out_of_memory"), (3000, "kernel.container_memory")]
+)
+def test_kills_on_a_host_with_free_memory_are_those_of_a_control_group(available_mib: int, rule: str):
+    found = find("", {"oom_kills": 1, "look_s": 1.0, "available_mib": available_mib, "memory_mib": 4096})
+
+    assert [(each.rule, each.level) for each in found] == [(rule, Level.NOW)]
