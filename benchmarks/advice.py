@@ -11,7 +11,7 @@ import os
 import sys
 from collections.abc import Iterator
 
-from tests.integration.limits import SITUATIONS, Situation, busy, idle, limit, tune
+from tests.integration.limits import SITUATIONS, Situation, busy, idle, limit, serve, tune
 from tests.testbed.bed import Testbed, open_testbed
 from tuner.advice.findings import Advice, Level
 from tuner.commands.advise import advise
@@ -19,7 +19,7 @@ from tuner.errors import TunerError
 from tuner.plugins import make_host
 
 HEALTHY = (
-    *("nginx", "apache", "apache-worker", "apache-prefork", "h2o", "php-fpm"),
+    *("nginx", "apache", "apache-worker", "apache-prefork", "h2o", "php-fpm", "haproxy", "caddy"),
     *("nginx, tuned", "apache, tuned"),
 )
 MISSES = 1 / 20
@@ -73,7 +73,7 @@ def _try_healthy(bed: Testbed) -> Iterator[bool]:
         host = bed.add_host(f"healthy{number}")
         if tuned:
             tune(host, server)
-        host.install(server)
+        serve(host, server)
         for state, make in (("idle", idle), ("busy", busy)):
             with make(host):
                 found = advise(make_host(host.ssh_url))

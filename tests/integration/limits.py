@@ -368,11 +368,16 @@ def few_connections_of_a_frontend(host: TestHost) -> Iterator[None]:
 @contextmanager
 def few_requests_to_a_server(host: TestHost) -> Iterator[None]:
     (host.root / "etc/nginx/conf.d/slow.conf").write_text(SLOW_SITE)
-    edit(host, "etc/nginx/sites-available/default", (r"\b80 default_server", "8080 default_server"))
-    host.start_service("nginx", port=8080)
-    serve_by_haproxy(host, "", "server one 127.0.0.1:8082 maxconn 2")
+    put_nginx_behind_haproxy(host, "server one 127.0.0.1:8082 maxconn 2")
     with clients(host, 20, f"{PARTIAL.decode()}\r\n".encode()):
         yield
+
+
+def put_nginx_behind_haproxy(host: TestHost, server: str) -> None:
+    """Start the packaged HAProxy at port 80, and the packaged nginx at port 8080."""
+    edit(host, "etc/nginx/sites-available/default", (r"\b80 default_server", "8080 default_server"))
+    host.start_service("nginx", port=8080)
+    serve_by_haproxy(host, "", server)
 
 
 def serve_by_haproxy(host: TestHost, frontend: str, server: str) -> None:
@@ -480,6 +485,19 @@ SITUATIONS = (
     Situation("SYN flood", flooded_queue, "kernel.syn_cookies"),
     Situation("full connection table", full_connection_table, "kernel.connection_table"),
 )
+
+
+def serve(host: TestHost, server: str) -> None:
+    """Start a packaged server as it is; HAProxy with an nginx behind it."""
+    match server:
+        case "haproxy":
+            put_nginx_behind_haproxy(host, "server one 127.0.0.1:8080")
+            host.wait_until_it_answers(80)
+        case "caddy":
+            host.run(["caddy", "start", "--config", "/etc/caddy/Caddyfile"])
+            host.wait_until_it_answers(80)
+        case _:
+            host.install(server)
 
 
 @contextmanager

@@ -1,8 +1,8 @@
 """Lines of the kernel's log count for this host only where they are about it, and not about a container."""
 
-import os
 import re
 import socket
+from pathlib import Path
 
 import pytest
 
@@ -51,7 +51,7 @@ def test_the_network_and_the_ports_of_a_host_are_known():
         here = find_here(LocalHost())
         port = listening.getsockname()[1]
 
-    (network,) = re.findall(r"\d+", os.readlink("/proc/self/ns/net"))
+    (network,) = re.findall(r"\d+", str(Path("/proc/self/ns/net").readlink()))
     assert here.network == int(network)
     assert port in here.ports
 
