@@ -159,6 +159,7 @@ def test_an_ordinary_user_is_told_what_could_not_be_read_of_a_long_and_hostile_l
     said = f"\n%Y/%m/%d %H:%M:%S [alert] {pid}#1: 20 worker_connections are not enough \x1b[2J\n"
     with log.open("a") as file:
         file.write(time.strftime(said))
+    log.chmod(0o644)
 
     limited = run_advise("nginx", "--host", web.ssh_url)
     log.chmod(0o600)
