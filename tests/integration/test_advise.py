@@ -141,7 +141,7 @@ def test_a_study_of_a_host_over_ssh_tries_first_what_lifts_its_limit(own_bed: Te
     checked = run_tuner("check", str(study))
 
     assert done.returncode == 0, done.stderr
-    assert "tried first: worker_connections" in done.stderr
+    assert "tries these values first: worker_connections" in done.stderr
     text = study.read_text()
     assert f'target: {{host: "{web.ssh_url}", mode: managed}}' in text
     assert f'path: "http://{web.address}/"' in text

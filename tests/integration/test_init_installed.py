@@ -116,7 +116,7 @@ def test_a_study_from_advice_tries_first_what_lifts_the_limit(tmp_path: Path):
     done = run_apart(tmp_path, f"{CROWDED}\n{TUNER} init nginx --from-advice\n{TUNER} check nginx.yaml")
 
     assert done.returncode == 0, done.stderr
-    assert "tried first: worker_connections" in done.stderr
+    assert "tries these values first: worker_connections" in done.stderr
     study = (tmp_path / "nginx.yaml").read_text()
     assert "mode: managed" in study
     assert "constraints: [failure_rate <= 0.001 unlike default]" in study
@@ -151,7 +151,7 @@ def test_the_log_of_an_installed_nginx_gives_its_load_in_the_format_of_its_own_f
     done = run_apart(tmp_path, f"{SERVE_LOGGED}\n{made}\n{init} -o plain.yaml\n{TUNER} check own.yaml --json")
 
     assert done.returncode == 0, done.stderr
-    assert "It logs to /var/log/nginx/timed.log." in done.stderr
+    assert "The server logs to /var/log/nginx/timed.log." in done.stderr
     checked = json.loads(done.stdout[done.stdout.index("{") :])
     assert checked["mix"].keys() == {"", "requests of timed.log"}
     assert checked["mix"]["requests of timed.log"]["as_expected"] > 0.99

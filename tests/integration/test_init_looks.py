@@ -81,7 +81,7 @@ def test_a_server_is_named_by_an_option_as_well(tmp_path: Path):
     assert command.call("init", "--server", "nginx").stdout == "nginx.yaml\n"
     twice = command.call("init", "apache", "--server", "nginx")
     assert twice.returncode == 2
-    assert "--server: nginx, and the argument says apache. Name one of them." in twice.stderr
+    assert "--server: nginx, but the argument is apache. Name one server." in twice.stderr
 
 
 def test_without_a_terminal_several_are_listed_with_their_commands(tmp_path: Path):

@@ -86,8 +86,8 @@ def _refuse_unmeasured(experiment: Experiment, baseline: Trial) -> None:
     if unknown:
         unseen = _say_unseen(experiment, baseline, unknown)
         raise UsageError(
-            f"{settings.path}: {' and '.join(unknown)} cannot be judged: {unseen}. Leave it out, or use a "
-            "load generator that reports it."
+            f"{settings.path}: {' and '.join(unknown)} cannot be judged: {unseen}. Leave out this "
+            "constraint or objective, or use a load generator that reports it."
         )
 
 

@@ -50,13 +50,14 @@ def read_earlier(
         earlier = load_earlier(settings, path)
         if path.resolve() == settings.path.resolve():
             raise UsageError(
-                f"{where}: a study cannot begin with itself. Leave this entry out; a study resumes by itself."
+                f"{where}: this is the study itself. Leave this entry out: a run resumes its own study "
+                "without it."
             )
         strange = sorted(set(earlier.servers) - set(settings.servers))
         if strange:
             raise UsageError(
-                f"{where}: that study tuned {', '.join(strange)}, which this one does not. Leave this entry "
-                "out."
+                f"{where}: that study tuned {', '.join(strange)}, which this study does not. Leave this "
+                "entry out."
             )
         read = _read(earlier, space, here)
         found += [] if read is None else [read]

@@ -119,12 +119,14 @@ def comparison_forms(found: "Comparison", first: str, second: str) -> "Forms":
 
 def versus(  # noqa: PLR0913, PLR0917 - the command's options
     studies: Annotated[
-        list[Path], typer.Argument(metavar="STUDY…", help="Study files of sandboxes, one per server.")
+        list[Path], typer.Argument(metavar="STUDY…", help="Study files with `mode: sandbox`, one per server.")
     ],
     presets: Annotated[
         bool, typer.Option("--presets", help="Compare the presets in the study files, without tuning.")
     ] = False,
-    preset: Annotated[Preset | None, typer.Option(help="Thoroughness of all studies.")] = None,
+    preset: Annotated[
+        Preset | None, typer.Option(help="Preset of all studies: length and number of their trials.")
+    ] = None,
     minutes: Annotated[float | None, minutes_option("Time limit of each study not tuned yet")] = None,
     blocks: Annotated[int | None, typer.Option(help="Number of trials of each configuration.")] = None,
     output: ResultPath = None,

@@ -41,7 +41,7 @@ def corpus(
         raise UsageError("corpus add: there is no study to add. Name one: tuner corpus add STUDY")
     if action is Action.LIST and studies:
         raise UsageError(
-            f"corpus list: this lists a whole corpus, and takes no study. Leave {studies[0]} out."
+            f"corpus list: this command lists a whole corpus and takes no study. Leave {studies[0]} out."
         )
     settings = [read_study(path) for path in studies or ()]
     from tuner.commands.corpus import add_study, list_corpus

@@ -35,7 +35,8 @@ def curve(  # noqa: PLR0913, PLR0917 - the command's options
         list[str] | None,
         typer.Argument(
             metavar="[CONFIGURATION]...",
-            help="default, winner, a preset or a file of values (default: default and winner).",
+            help="Configurations to measure: default, winner, a preset or a file of values (default: default "
+            "and winner).",
             autocompletion=names.configurations,
         ),
     ] = None,

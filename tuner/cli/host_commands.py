@@ -45,7 +45,10 @@ def apply(  # noqa: PLR0913, PLR0917 - the command's options
     ] = "10m",
     undo: Annotated[bool, typer.Option("--undo", help="Roll back the last apply.")] = False,
     accept: Annotated[
-        bool, typer.Option("--accept", help="With --undo: keep files that have changed since.")
+        bool,
+        typer.Option(
+            "--accept", help="With --undo: leave out files that somebody has changed since the apply."
+        ),
     ] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the changes without making them.")] = False,
     yes: Annotated[bool, typer.Option("--yes", help="Change the host without asking.")] = False,
@@ -107,8 +110,8 @@ def _undo(settings: "Study", place: str, *, accepts: bool, is_dry: bool, yes: bo
             print_files(applied.paths, as_json=as_json, host=place, changed_since=dict(applied.changed))
             for path, versions in applied.changed.items():
                 say(
-                    f"{place}: {path} was changed since the apply ({versions}): an undo keeps this file, and "
-                    "needs --accept."
+                    f"{place}: {path} was changed since the apply ({versions}): --undo leaves out this "
+                    "file, and needs --accept."
                 )
             say(f"{place}: --undo restores {say_backups(applied.paths)}. Nothing was changed.")
             return
@@ -144,9 +147,9 @@ def confirm(
 def restore(
     host: Annotated[str, typer.Option(help="Host to restore: local or ssh://user@host.")] = "local",
     accept: Annotated[
-        bool, typer.Option("--accept", help="Give up on files that cannot be restored; keep their backups.")
+        bool, typer.Option("--accept", help="Leave out files that cannot be restored; keep their backups.")
     ] = False,
-    yes: Annotated[bool, typer.Option("--yes", help="With --accept: do not ask.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="With --accept: do not ask for confirmation.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Restore what an interrupted run changed.

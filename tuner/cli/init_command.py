@@ -35,7 +35,10 @@ def init(  # noqa: PLR0913, PLR0917 - the command's options
     named: Annotated[
         str | None,
         typer.Option(
-            "--server", metavar="NAME", help="Server to tune, as an option.", autocompletion=names.servers
+            "--server",
+            metavar="NAME",
+            help="Server to tune, as an option instead of an argument.",
+            autocompletion=names.servers,
         ),
     ] = None,
     managed: Annotated[
@@ -71,9 +74,9 @@ def init(  # noqa: PLR0913, PLR0917 - the command's options
         typer.Option(
             "--from",
             metavar="LOG",
-            help="Access log to make the load from, several times for several: a file, also .gz or .har, a "
-            "quoted pattern, or - for the standard input. With host, it is the log that the files of the "
-            "installed server name; with host:PATH, another log on its host.",
+            help="Access log to make the load from; repeat the option for several logs. Allowed are a file, "
+            "also .gz or .har, a quoted pattern, - (standard input), host (the log that the installed server "
+            "writes) and host:PATH (another log on its host).",
         ),
     ] = None,
     check_logs: Annotated[
@@ -125,10 +128,12 @@ def init(  # noqa: PLR0913, PLR0917 - the command's options
     from tuner.commands.template import copy_study, write_study
 
     if named is not None and server not in {None, named}:
-        raise UsageError(f"--server: {named}, and the argument says {server}. Name one of them.")
+        raise UsageError(f"--server: {named}, but the argument is {server}. Name one server.")
     server = server or named
     if from_advice and study is not None:
-        raise UsageError(f"--from-advice: {study} names its own settings. Leave one of them out.")
+        raise UsageError(
+            f"--from-advice: {study} names its own settings. Leave --from-advice or --study out."
+        )
     elsewhere = None if host == "local" else host
     own = (server, url, content, backend, corpus, logs or check_logs or None, elsewhere)
     if study is not None and any(each is not None for each in own):
@@ -234,8 +239,8 @@ def _look_first(path: Path, server: str, host: str) -> None:
     except BaseException:
         path.unlink(missing_ok=True)
         raise
-    nothing = "nothing, for this server is near no limit that a study could raise"
-    remark(f"{path}: tried first: {', '.join(hinted) or nothing}")
+    nothing = "nothing, because this server is near no limit that a study could raise"
+    remark(f"{path}: the study tries these values first: {', '.join(hinted) or nothing}")
 
 
 def _advise(path: Path, corpus: Path) -> "Advice":
@@ -284,7 +289,7 @@ def _ask(found: "tuple[Candidate, ...]") -> str:
     for number, each in enumerate(found, start=1):
         say(f"{number:>2}  {each.title}, {each.state}")
         if each.others:
-            say(f"    or another way of it, by its name: {', '.join(each.others)}")
+            say(f"    or one of its variants, by name: {', '.join(each.others)}")
     numbered = {str(number): each.server for number, each in enumerate(found, start=1)}
     while True:
         try:
@@ -325,13 +330,15 @@ def _tell(
         host = settings.target.host
         for log in _find_own_logs(settings.servers[0], host):
             source = log if host == "local" else f"host:{log}"
-            remark(f"It logs to {log}. `--from {source}` makes the load of what its users ask for.")
+            remark(
+                f"The server logs to {log}. `--from {source}` makes the load from the requests in this log."
+            )
     if advice is not None:
         remark(advice.as_text())
     for each in missing:
         say(each)
     trust = " --trust" if settings.options else ""
-    remark(f"Look at it, then: tuner check {path}{trust}\n{describe_first_run(path)}")
+    remark(f"Read the study file, then run: tuner check {path}{trust}\n{describe_first_run(path)}")
 
 
 def _as_json(candidate: "Candidate") -> dict[str, Any]:

@@ -103,7 +103,7 @@ def gate(  # noqa: PLR0913, PLR0917 - the command's options
     pairs: Annotated[int | None, typer.Option(help="Maximum number of pairs.")] = None,
     preset: Annotated[Preset | None, typer.Option(help="Measurement length per trial.")] = None,
     unclear: Annotated[
-        Unclear, typer.Option(help="Exit code when the pairs do not decide; own is code 6.")
+        Unclear, typer.Option(help="Exit code if the result is undecided; own means code 6.")
     ] = Unclear.OWN,
     summary: Annotated[Path | None, typer.Option(help="Additional Markdown file for the result.")] = None,
     step_summary: Annotated[

@@ -56,7 +56,7 @@ class Preset(StrEnum):
 
 Length = Annotated[
     Preset | None,
-    typer.Option(help="Measurement length per trial (default: that of the study's run, or of its file)."),
+    typer.Option(help="Measurement length per trial (default: the preset of the study's run or file)."),
 ]
 
 
@@ -66,7 +66,10 @@ def settle_length(settings: "Study", preset: Preset | None) -> str:
 
     name = follow_preset(settings, preset.value if preset else None)
     if preset is None and name != settings.preset:
-        remark(f"{settings.path}: preset {name}, as the study was run. Choose another with --preset.")
+        remark(
+            f"{settings.path}: this uses the preset {name}, with which the study was run. Choose another "
+            "with --preset."
+        )
     return name
 
 
@@ -103,8 +106,8 @@ def check(
     if (plan or sudoers) and not is_managed:
         option = "--plan" if plan else "--sudoers"
         raise UsageError(
-            f"{option}: {study} tunes private instances, so nothing of the host is changed. Leave {option} "
-            "out."
+            f"{option}: {study} tunes private instances, so a run changes no file of the host. Leave "
+            f"{option} out."
         )
     if sudoers:
         from tuner.commands.sudoers import make_sudoers
@@ -365,7 +368,7 @@ def export(
         typer.Option("-o", "--output", help="Folder to write to (default: that of the study's results)."),
     ] = None,
     pick: Annotated[
-        int | None, typer.Option(help="Number of a choice that `tuner show --all` lists, for two objectives.")
+        int | None, typer.Option(help="With two objectives: number of the choice, as in `tuner show --all`.")
     ] = None,
     as_json: AsJson = False,
 ) -> None:

@@ -46,7 +46,9 @@ def sweep(  # noqa: PLR0913, PLR0917 - the command's options
     around: Annotated[
         Base | None, typer.Option(help="Configuration whose value is the center of a finer grid.")
     ] = None,
-    at: Annotated[Base, typer.Option(help="Configuration that all other settings have.")] = Base.DEFAULT,
+    at: Annotated[
+        Base, typer.Option(help="Configuration from which all other settings are taken.")
+    ] = Base.DEFAULT,
     minutes: Annotated[float | None, minutes_option("Time limit (4 minutes with preset quick)")] = None,
     preset: Length = None,
     output: ResultPath = None,

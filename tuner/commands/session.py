@@ -185,8 +185,8 @@ def refuse_other_default(setup: Setup, first: Space) -> None:
     if differing:
         raise UsageError(
             f"{setup.settings.path}: targets: {setup.settings.target.host} has another default than the "
-            f"first host ({'; '.join(differing)}), so one winner would be another change on each. Make the "
-            "defaults the same, or tune each host in a study of its own."
+            f"first host ({'; '.join(differing)}), so the same winner would change different settings. "
+            "Make the defaults the same, or tune each host in a study of its own."
         )
 
 

@@ -101,7 +101,9 @@ def _refuse_link(where: str, name: str, backend: str, facts: Mapping[str, Facts]
             "connections. Name it among `servers:`, too."
         )
     if facts[name].port is None:
-        raise UsageError(f"{where}: {name} accepts no requests that it could pass on. Leave `backend:` out.")
+        raise UsageError(
+            f"{where}: {name} cannot have a backend, because it receives no requests. Leave `backend:` out."
+        )
 
 
 def _refuse_chain(where: str, chain: Chain, facts: Mapping[str, Facts]) -> None:

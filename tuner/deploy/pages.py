@@ -174,7 +174,7 @@ class Pages:
         seen = self._look(kind, ask, seconds, first)
         if check is BodyCheck.LENGTH and seen.varies_in_length:
             raise NotReady(
-                f"load.body: {kind.path} answers with {seen.span}, which is no single length. Leave `body: "
+                f"load.body: {kind.path} answers with {seen.span}, so the length varies. Leave `body: "
                 "length` out, or write `body: any`."
             )
         if seen.varies and check is BodyCheck.LEARNED:

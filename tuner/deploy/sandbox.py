@@ -390,7 +390,8 @@ class SandboxTarget:
         if self.load.manner.accept_encoding and content.body_bytes not in {None, len(answer.body)}:
             raise NotReady(
                 f"{self.url} answered with a page of {len(answer.body)} bytes when it is unpacked, where "
-                f"{content.body_bytes} bytes were expected. Compress the present file, or remove the old one."
+                f"{content.body_bytes} bytes were expected. Compress the file again, or remove the old "
+                "compressed file."
             )
 
     def _await_own_answer(

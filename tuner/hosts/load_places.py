@@ -134,7 +134,8 @@ def _open(name: str, host: Host, boot_id: str, kept_on: CpuSet) -> LoadPlace:
     if len(done) < len(PREPARATION) or done[-1].returncode != 0:
         said = done[-1].stderr.decode(errors="replace").strip() or f"`{done[-1].argv[0]}` failed"
         raise TargetError(
-            f"load.host: {name} cannot be prepared: {said}. It needs coreutils and free space in /tmp."
+            f"load.host: {name} cannot be prepared: {said}. A load host needs coreutils and free space "
+            "in /tmp."
         )
     processors, session, boot, directory = (each.stdout.decode(errors="replace").strip() for each in done)
     if not (NUMBER.fullmatch(processors) and NUMBER.fullmatch(session)):

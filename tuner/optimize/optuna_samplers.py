@@ -239,7 +239,8 @@ def _foreign_errors(name: str, what: str) -> Iterator[None]:
         yield
     except Exception as error:
         raise UsageError(
-            f"optimizer: {name!r} failed when tuner {what}: {type(error).__name__}: {error}. Use another one."
+            f"optimizer: {name!r} failed when tuner {what}: {type(error).__name__}: {error}. Use another "
+            "optimizer."
         ) from error
 
 

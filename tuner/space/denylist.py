@@ -83,4 +83,4 @@ def refuse_denied(name: str, server: str, place: Place | str) -> None:
         reasons.append("who is let in and how it is protected")
     if reasons:
         wrong = f"{name} is a security setting ({reasons[0]}), which tuner never changes"
-        raise problem(place, wrong, "Remove it; no option allows it")
+        raise problem(place, wrong, "Remove this setting; no option allows it")

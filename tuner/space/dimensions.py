@@ -74,7 +74,7 @@ def _read_coordinate(dimensions: Mapping[str, Dimension], name: str, value: Scal
         for choice in dimension.choices:
             if choice == value:
                 return choice
-        raise problem(name, f"{quote(value)} is none of {dimension.choices}", "Give one of them")
+        raise problem(name, f"{quote(value)} is none of {dimension.choices}", "Give one of these choices")
     if isinstance(value, str) or not dimension.low <= value <= dimension.high:
         ends = f"{format_number(dimension.low)} to {format_number(dimension.high)}"
         raise problem(name, f"{quote(value)} is not within {ends}", "Give a number in this range")

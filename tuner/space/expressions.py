@@ -353,7 +353,7 @@ def parse(text: str, place: Place, known: Collection[str], evaluator: Evaluator)
         ) from error
     nodes = list(ast.walk(tree))
     if len(nodes) > MOST_NODES:
-        raise problem(place, f"{quote(text)} is too long", "Split it into derived settings")
+        raise problem(place, f"{quote(text)} is too long", "Split the expression into derived settings")
     called = {id(node.func) for node in nodes if isinstance(node, ast.Call)}
     names = frozenset(node.id for node in nodes if isinstance(node, ast.Name) and id(node) not in called)
     for node in nodes:

@@ -77,7 +77,9 @@ def _refuse_unknown(merged: Merged, draft: Draft, name: str) -> None:
     place = draft.at("values", name)
     if name in merged.derived:
         value = merged.derived[name].fields["value"]
-        raise problem(place, f"{name} cannot be set: it is derived as `{value}`", "Set the parameters in it")
+        raise problem(
+            place, f"{name} cannot be set: it is derived as `{value}`", "Set the parameters of this formula"
+        )
     if name not in merged.parameters and name not in merged.dead:
         raise problem(place, f"there is no parameter {name}", suggest(name, merged.parameters))
 

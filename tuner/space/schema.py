@@ -34,7 +34,7 @@ def _read_scalar(value: object) -> Scalar:
     """Return a number, text or boolean as written; an unquoted number is a number."""
     if isinstance(value, Plain):
         if value in {"", "~", "null"}:
-            raise Refused("there is no value", "Write one, or leave the key out")
+            raise Refused("there is no value", "Write a value, or leave the key out")
         number = as_number(value)
         return number if number is not None else _shortened(str(value))
     if isinstance(value, str):
@@ -89,7 +89,8 @@ def _read_odds(value: object) -> int | float:
     if number is None or not 1 <= number <= parameters.MOST_ODDS:
         raise Refused(
             f"the odds {quote(value)} are not from 1 to {parameters.MOST_ODDS}",
-            "Write how often it helps for each time that it does not; reverse a hint that is mostly wrong",
+            "Write how often the hint helps for each time that it does not; reverse a hint that is "
+            "mostly wrong",
         )
     return number
 

@@ -46,7 +46,9 @@ def read_space(name: str) -> Document:
     claims = ["tuner itself"] if built_in else []
     claims += [f"{point.value} ({plugins.origin(point)})" for point in points]
     if len(claims) > 1:
-        raise problem(where, f"this name is defined by {' and by '.join(claims)}", "Uninstall one of them")
+        raise problem(
+            where, f"this name is defined by {' and by '.join(claims)}", "Uninstall one of the packages"
+        )
     if built_in:
         return read_yaml(built_in.read_bytes(), f"search_spaces/{built_in.name}")
     if points:
@@ -303,9 +305,11 @@ def _require_parameters(
         if name in merged.derived:
             value = merged.derived[name].fields["value"]
             raise problem(
-                place, f"{name} is not tuned: it is derived as `{value}`", "Name the parameters in it"
+                place,
+                f"{name} is not tuned: it is derived as `{value}`",
+                "Name the parameters of this formula",
             )
         if name in merged.dead:
-            raise problem(place, f"{name} is obsolete: {merged.dead[name]}", "Remove it")
+            raise problem(place, f"{name} is obsolete: {merged.dead[name]}", "Remove this entry")
         remedy = suggest(name, merged.parameters) if merged.parameters else NAME_FIRST
         raise problem(place, f"there is no parameter {name}", remedy)

@@ -143,10 +143,10 @@ class _Reader:
     def _refuse_marks(self, event: yaml.Event, path: Path) -> None:
         if isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None):
             wrong = "anchors and aliases (& and *) are not supported"
-            raise self._wrong(event, path, wrong, "Write the value out")
+            raise self._wrong(event, path, wrong, "Write the value itself in each place")
         tag = getattr(event, "tag", None)
         if tag not in {None, "!"}:  # a quoted scalar's implied tag
-            raise self._wrong(event, path, f"the tag {tag} is not supported", "Write the plain value")
+            raise self._wrong(event, path, f"the tag {tag} is not supported", "Write the value without a tag")
 
     def _value(self, event: yaml.Event, path: Path) -> Data:
         self._refuse_marks(event, path)
@@ -175,12 +175,12 @@ class _Reader:
                 break
             if not isinstance(event, yaml.ScalarEvent):
                 wrong = "a key is not a plain word"
-                raise self._wrong(event, path, wrong, "Quote it if it holds [ ] { } & or *")
+                raise self._wrong(event, path, wrong, "Quote a key that contains [ ] { } & or *")
             key = str(self._value(event, path))
             here = (*path, key)
             if key in entries:
                 wrong = f"{quote(key)} is given a second time (first at line {self._lines[here]})"
-                raise self._wrong(event, path, wrong, "Keep one of them")
+                raise self._wrong(event, path, wrong, "Keep one of the two")
             value = next(self._events)
             self._lines[here] = _line(value if isinstance(value, yaml.ScalarEvent) else event)
             entries[key] = self._value(value, here)

@@ -271,9 +271,9 @@ class RequestEntry(Entry):
     @model_validator(mode="after")
     def _agree(self) -> Self:
         if not self.path and not self.url:
-            raise Refused("this request has neither `path:` nor `url:`", "Write one of them")
+            raise Refused("this request has neither `path:` nor `url:`", "Write one of the two")
         if self.path and self.url:
-            raise Refused("`url:` and `path:` cannot be combined", "Leave one of them out", at=("url",))
+            raise Refused("`url:` and `path:` cannot be combined", "Leave one of the two out", at=("url",))
         check = self.body.check
         if check not in {BodyCheck.LEARNED, BodyCheck.LENGTH, BodyCheck.CHECKSUM}:
             for name in ("bytes", "sha256"):

@@ -91,7 +91,7 @@ def test_values_out_of_range_are_pulled_into_it():
     ("more", "servers", "words"),
     [
         ("warm_start: [nowhere.yaml]", "nginx", ["nowhere.yaml", "no such file"]),
-        ("warm_start: [later.yaml]", "nginx", ["later.yaml", "cannot begin with itself"]),
+        ("warm_start: [later.yaml]", "nginx", ["later.yaml", "this is the study itself"]),
         ("warm_start: [earlier.yaml]", "apache", ["earlier.yaml", "nginx", "Leave this entry out"]),
     ],
 )

@@ -83,7 +83,8 @@ def test_measurements_go_on_with_the_preset_of_the_run_and_say_so(tmp_path, caps
     assert settle_length(settings, Preset.THOROUGH) == "thorough"
     assert capsys.readouterr().err == ""
     assert settle_length(settings, None) == "standard"
-    assert "preset standard, as the study was run. Choose another with --preset." in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert "uses the preset standard, with which the study was run. Choose another with --preset." in said
 
 
 @pytest.mark.parametrize("command", [show, explain, report])

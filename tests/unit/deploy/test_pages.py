@@ -173,7 +173,7 @@ def test_a_study_may_look_for_a_text():
 
 def test_a_study_may_insist_on_one_length():
     assert learn(giving(b"abc", b"abd"), judged(BodyCheck.LENGTH)).kind.body_bytes == 3
-    with pytest.raises(NotReady, match=r"/a answers with 3 to 4 bytes, which is no single length\. Leave"):
+    with pytest.raises(NotReady, match=r"/a answers with 3 to 4 bytes, so the length varies\. Leave"):
         learn(giving(b"abc", b"abcd"), judged(BodyCheck.LENGTH))
 
 

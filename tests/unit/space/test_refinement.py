@@ -127,7 +127,7 @@ def test_a_preset_that_a_refinement_narrows_is_fitted_not_refused(tmp_path):
         ({"only": ["fleg"]}, "there is no parameter fleg. Did you mean flag"),
         (
             {"only": ["d"]},
-            r"only\.0: d is not tuned: it is derived as `x \* 2`. Name the parameters in it",
+            r"only\.0: d is not tuned: it is derived as `x \* 2`. Name the parameters of this formula",
         ),
         ({"set": {"gone": 1}}, r"space entry 2: set\.gone: gone is obsolete: long ago. Remove it"),
         ({"set": {"x": 1000}}, r"space entry 2: set\.x: the value 1000 is above its maximum, 90"),

@@ -94,8 +94,8 @@ def _refuse_twins(studies: Sequence[Study], *, least: int) -> None:
     for settings in studies:
         if settings.target.is_managed:
             raise UsageError(
-                f"{settings.path}: target: installed services have pages of their own, so that only private "
-                "instances are compared. Write `target: {mode: sandbox}`."
+                f"{settings.path}: target: installed services serve different pages, so versus compares only "
+                "private instances. Write `target: {mode: sandbox}`."
             )
     files, names = [str(each.path.resolve()) for each in studies], [each.name for each in studies]
     for what, known in (("file", files), ("name", names)):
@@ -206,8 +206,8 @@ def _refuse_unfair(what: str, found: Mapping[str, object]) -> None:
     if len(set(found.values())) > 1:
         said = ", ".join(f"{name} {'none' if value is None else value}" for name, value in found.items())
         raise UsageError(
-            f"versus: the {what} of the studies differ ({said}). Give all files the same. To tune a study "
-            "again, copy its file to a new name."
+            f"versus: the {what} of the studies differ ({said}). Write the same value in all files. To tune "
+            "a study again, copy its file to a new name."
         )
 
 

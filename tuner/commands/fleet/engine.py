@@ -101,7 +101,7 @@ class Engine:
             if host in self.find_hosts():
                 seen_s = now_s
             elif now_s - seen_s > PATIENCE_S:
-                raise Unreachable(f"{host}: no worker is connected for it any more.")
+                raise Unreachable(f"{host}: no worker is connected for this host any more.")
 
         return check
 

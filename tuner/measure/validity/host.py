@@ -37,8 +37,8 @@ def quota(facts: WindowFacts) -> Verdict | None:
         return None
     return warning(
         Check.QUOTA,
-        f"the CPU quota of its cgroup stopped the server in {periods:.0f} periods; raise it (CPUQuota= of "
-        "systemd, --cpus of docker) unless the server will run with it",
+        f"the CPU quota of its cgroup throttled the server in {periods:.0f} periods; raise the quota "
+        "(CPUQuota= of systemd, --cpus of docker) unless the server will run with it",
     )
 
 

@@ -109,7 +109,7 @@ def arming(
     lines += [f"{key} {_printable(value)}" for key, value in owner]
     for service in services:
         if not SERVICE_NAME.fullmatch(service.name):
-            raise TargetError(f"{service.name!r} is not a name of a service. Correct it.")
+            raise TargetError(f"{service.name!r} is not a name of a service. Correct the name.")
         commands = {verb: getattr(service, verb) for verb in ("stop", "start", "restart", "check", "reload")}
         lines += [f"service {service.name}", f"systemd {'yes' if service.is_systemd else 'no'}"]
         lines += [
@@ -266,7 +266,7 @@ def _named(path: PurePosixPath) -> bytes:
 
 def _one_line(text: str, of: str) -> str:
     if any(ord(character) < ord(" ") or character == "\x7f" for character in text):
-        raise TargetError(f"{of}: {text!r} has control characters, which tuner does not send. Correct it.")
+        raise TargetError(f"{of}: {text!r} has control characters, which tuner does not send. Remove them.")
     return text
 
 

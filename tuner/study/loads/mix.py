@@ -115,7 +115,7 @@ def read_headers(given: object) -> Mapping[str, str]:
         if not TOKEN.fullmatch(name):
             raise Refused(f"{quote(name)} is no name of a header", "Use letters, digits and -", at=(name,))
         if name.lower() in SET_BY_TUNER:
-            raise Refused(f"{name} is set by the load generator", "Leave it out", at=(name,))
+            raise Refused(f"{name} is set by the load generator", "Leave this header out", at=(name,))
         if not isinstance(value, str) or not value.isascii() or not value.isprintable():
             wrong = "the value of this header is not one line of ASCII text"
             raise Refused(wrong, "Write one line of ASCII text, in quotes", at=(name,))
@@ -124,7 +124,7 @@ def read_headers(given: object) -> Mapping[str, str]:
             raise Refused(wrong, f"Use {MOST_HEADER_LETTERS} or fewer", at=(name,))
     if len({name.lower() for name in given}) < len(given):
         raise Refused(
-            f"{', '.join(given)}: one header is given twice", "Write each once; case does not count"
+            f"{', '.join(given)}: one header is given twice", "Write each header once; case does not count"
         )
     return {str(name): str(value) for name, value in given.items()}
 
@@ -137,7 +137,7 @@ def read_load_headers(given: object) -> Mapping[str, str]:
             wrong = f"{name} has a key of its own"
             raise Refused(wrong, "Write `load.accept_encoding: gzip`", at=(name,))
         if not value.strip():
-            raise Refused("this header has no value", "Write one, or leave the header out", at=(name,))
+            raise Refused("this header has no value", "Write a value, or leave the header out", at=(name,))
     return headers
 
 

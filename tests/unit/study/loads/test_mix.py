@@ -97,8 +97,11 @@ def test_what_changes_something_on_an_installed_service_asks_for_trust(study):
             "`checksum` cannot be judged in a compressed body",
         ),
         ("    - {path: /a}\n  body: any\n", "each entry of `requests:` has a `body:` of its own"),
-        ("    - {path: /a, headers: {Upgrade: b}}\n", "Upgrade is set by the load generator. Leave it out"),
-        ("    - {path: /a, headers: {x: b, X: c}}\n", "x, X: one header is given twice. Write each once"),
+        (
+            "    - {path: /a, headers: {Upgrade: b}}\n",
+            "Upgrade is set by the load generator. Leave this header",
+        ),
+        ("    - {path: /a, headers: {x: b, X: c}}\n", "x, X: one header is given twice. Write each header"),
         ("    - {path: /a, headers: {'a b': c}}\n", "'a b' is no name of a header"),
         (
             '    - {path: /a, headers: {b: "c\\r\\nd"}}\n',
