@@ -295,8 +295,8 @@ def _require_readable(certificate: PurePosixPath | None, hosts: Mapping[str, Hos
     for host in hosts.values() if certificate else ():
         if host.run(("test", "-r", str(certificate)), timeout_s=ANSWER_S).returncode:
             raise TargetError(
-                f"load.ca: {certificate} cannot be read on {host.name}. Copy it there, to the same path, or "
-                "correct the path."
+                f"load.ca: {certificate} cannot be read on {host.name}. Copy the certificate to that path, "
+                "or correct the path."
             )
 
 

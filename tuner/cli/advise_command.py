@@ -21,7 +21,7 @@ def advise(
         list[str] | None,
         typer.Argument(
             metavar="[SERVER]...",
-            help="Servers to inspect (default: all known ones that run).",
+            help="Servers to inspect (default: all known servers that run).",
             autocompletion=names.servers,
         ),
     ] = None,

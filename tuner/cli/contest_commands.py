@@ -40,7 +40,7 @@ def compare(  # noqa: PLR0913, PLR0917 - the command's options
         str,
         typer.Argument(
             metavar="A",
-            help="default, winner, a preset, or a file of values.",
+            help="Configuration A: default, winner, a preset, or a file of values.",
             autocompletion=known.configurations,
         ),
     ],
@@ -84,7 +84,7 @@ def compare(  # noqa: PLR0913, PLR0917 - the command's options
     if output is not None and not more and output.suffix not in {".md", ".csv"}:
         raise UsageError(
             f"--output: {output}: two configurations have no HTML page. Name a .md or .csv file, or compare "
-            "three or more."
+            "three or more configurations."
         )
     form = choose_form(as_json=as_json, as_markdown=as_markdown, as_csv=as_csv)
     settings = read_study(study)

@@ -93,12 +93,12 @@ def init(  # noqa: PLR0913, PLR0917 - the command's options
         typer.Option(
             metavar="FORMAT",
             help="Format of the log as the server's configuration has it, or a name: common, combined, … "
-            "(default: found in the first lines).",
+            "(default: detected from the first lines).",
         ),
     ] = None,
     stand_in: Annotated[
         bool,
-        typer.Option("--stand-in", help="With --from: make files of the same sizes in place of the site."),
+        typer.Option("--stand-in", help="With --from: make files of the logged sizes; no site is needed."),
     ] = False,
     unsafe_methods: Annotated[
         bool,

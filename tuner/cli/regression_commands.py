@@ -62,7 +62,7 @@ def verify(  # noqa: PLR0913, PLR0917 - the command's options
     refuse_below("--pairs", pairs, LEAST_PAIRS)
     if not measure and (pairs is not None or preset is not None):
         raise UsageError(
-            "--pairs, --preset: without --measure nothing is measured. Add --measure, or leave them out."
+            "--pairs, --preset: without --measure nothing is measured. Add --measure, or leave these out."
         )
     settings = read_study(study)
     if url is not None and host is None and not settings.target.is_managed:
@@ -93,11 +93,12 @@ def gate(  # noqa: PLR0913, PLR0917 - the command's options
     baseline: Annotated[
         str,
         typer.Option(
-            metavar="FILE", help="default, a preset, a file of values, another study file or tuner.json."
+            metavar="FILE",
+            help="Old side: default, a preset, a file of values, another study file or tuner.json.",
         ),
     ],
     new: Annotated[
-        str, typer.Option(metavar="CONFIG", help="default, winner, a preset, or a file of values.")
+        str, typer.Option(metavar="CONFIG", help="New side: default, winner, a preset, or a file of values.")
     ] = DEFAULT,
     margin: Annotated[str, typer.Option(help="Largest slowdown that passes, 0% to 50%.")] = "3%",
     pairs: Annotated[int | None, typer.Option(help="Maximum number of pairs.")] = None,

@@ -237,7 +237,7 @@ def read_logs(
         TargetError: a log on the host cannot be read.
     """
     if takes_unsafe and stands_in:
-        raise UsageError("--unsafe-methods: files only answer GET. Leave it out, or leave --stand-in out.")
+        raise UsageError("--unsafe-methods: files only answer GET. Leave --unsafe-methods or --stand-in out.")
     reading = _Reading(log_format=log_format, takes_unsafe=takes_unsafe, own=own or {}, host=host)
     load = reading.read(sources)
     names = _name_apart(check_logs)
@@ -271,7 +271,7 @@ class _Reading:
         if not kinds:
             left_out = ", ".join(f"{count:,} {reason}" for reason, count in counted.left_out.items() if count)
             raise UsageError(
-                f"{sources[0]}: no request of it can be sent (left out: {left_out}). Give a log with "
+                f"{sources[0]}: no request of this log can be sent (left out: {left_out}). Give a log with "
                 "requests for pages, or --unsafe-methods."
             )
         return LoggedLoad(
@@ -301,7 +301,7 @@ class _Reading:
         path = source.removeprefix(ON_HOST).removeprefix(":") or next(iter(self.own), "")
         if not path.startswith("/"):
             raise UsageError(
-                f"--from {source}: the files of the installed server name no access log. Name its path: "
+                f"--from {source}: the files of the installed server name no access log. Name a log: "
                 f"--from {ON_HOST}:/var/log/…"
             )
         if source == ON_HOST and len(self.own) > 1:

@@ -294,7 +294,7 @@ def _refuse_logged(
     """Raise UsageError where the load of a log has no site that answers it."""
     if kind is TuningKind.INSTALLED:
         if logged.stand_ins:
-            raise UsageError(f"--stand-in: the installed {server} has a site. Leave it out.")
+            raise UsageError(f"--stand-in: the installed {server} serves its own site. Leave --stand-in out.")
         return
     if backend is not None or kind is TuningKind.BEHIND:
         raise UsageError(
@@ -307,7 +307,9 @@ def _refuse_logged(
             "have files of the same sizes made with --stand-in, or tune the installed service with --managed."
         )
     if logged.stand_ins and content is not None:
-        raise UsageError("--stand-in: it makes the files that --content names. Leave one of them out.")
+        raise UsageError(
+            "--stand-in, --content: the first makes files, the second names files. Leave one of the two out."
+        )
 
 
 def _find_backend(host: Host, server: str, facts: Facts, backend: str) -> _Behind:
@@ -408,7 +410,7 @@ def _find_serving(host: Host, tuned: str, asked: Facts) -> tuple[str, Facts]:
         if _kind_of(adapter, facts) is TuningKind.PRIVATE and fits:
             return name, facts
     raise TargetError(
-        f"{tuned}: it serves nothing itself, and no server is installed that could serve while it is tuned. "
+        f"{tuned}: this serves no requests itself, and no server that could serve some is installed. "
         f"Install one of {', '.join(packages)}, for example: {say_install(host, packages[0])}"
     )
 
@@ -438,5 +440,5 @@ def space_for(server: str) -> str:
     if names:
         return next((name for name in names if _has_private(name)), names[0])
     raise UsageError(
-        f"{server}: tuner has no search space for it. Write one and name its path in the study file."
+        f"{server}: tuner has no search space for this server. Write one and name its path in the study file."
     )

@@ -67,7 +67,7 @@ def read_corpus(corpus: Path) -> tuple[CorpusStudy, ...]:
         total = sum(path.lstat().st_size for path in paths)
     except (FileNotFoundError, NotADirectoryError) as error:
         raise problem(
-            str(corpus), "there is no such corpus", f"Make one: tuner corpus add STUDY --corpus {corpus}"
+            str(corpus), "there is no such corpus", f"Make a corpus: tuner corpus add STUDY --corpus {corpus}"
         ) from error
     except OSError as error:
         raise TargetError(f"{corpus}: cannot be read ({error.strerror}). Check its permissions.") from error

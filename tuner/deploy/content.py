@@ -85,8 +85,8 @@ def _builtin_page(path: str) -> BuiltinPage:
     if name not in BUILTIN_PAGES:
         known = ", ".join(each.path for each in BUILTIN_LOADS.values())
         raise UsageError(
-            f"load.path: {path}: the built-in content has no such page. Request {known}, or give the "
-            "document root that it lies in as `content:`."
+            f"load.path: {path}: the built-in content has no such page. Request {known}, or give "
+            "the document root with this page as `content:`."
         )
     return BUILTIN_PAGES[name]()
 
@@ -99,7 +99,7 @@ def _open_root(content: str, base: Path | None) -> Path:
             f"content: {content}: there is no such directory. Give a document root, or `{BUILTIN}`."
         )
     if not root.is_dir():
-        raise UsageError(f"content: {content} is not a directory. Give the document root that it lies in.")
+        raise UsageError(f"content: {content} is not a directory. Give the directory that holds this file.")
     if not os.access(root, os.R_OK | os.X_OK):
         raise UsageError(f"content: {content} cannot be read. Allow it with: chmod o+rx {root}")
     return root

@@ -125,7 +125,8 @@ def _ask_addresses(name: str) -> Command:
 
 def _unreadable(source: Host, name: str, error: ValueError) -> TargetError:
     return TargetError(
-        f"{source.name}: the output of `getent ahosts {name}` cannot be understood: {error}. Run it there."
+        f"{source.name}: the output of `getent ahosts {name}` cannot be understood: {error}. Run this "
+        "command there."
     )
 
 

@@ -67,17 +67,17 @@ def parse_url(text: str, *, where: str = "load.path") -> Url:
 
 def _parse_url(text: str) -> Url:
     if len(text) > MOST_URL_LETTERS:
-        raise ValueError(f"it is longer than {MOST_URL_LETTERS} characters. Use a shorter one")
+        raise ValueError(f"the URL is longer than {MOST_URL_LETTERS} characters. Use a shorter one")
     if not text.isascii() or any(letter <= " " or letter in "\x7f\\" for letter in text):
         raise ValueError(
-            "it has a character that URLs cannot contain. Write %XX in a path, and a host's name in ASCII "
+            "there is a character that URLs cannot contain. Write %XX in a path, and a host's name in ASCII "
             "(xn--…)"
         )
     if "@" in re.split(r"[/?#]", text.partition("://")[2], maxsplit=1)[0]:
-        raise ValueError("it contains a user name. Leave out the part before the @")
+        raise ValueError("the URL contains a user name. Leave out the part before the @")
     found = ORIGIN.match(text)
     if found is None:
-        raise ValueError("it is no URL of a web server. Write http://host:port/path")
+        raise ValueError("this is no URL of a web server. Write http://host:port/path")
     rest = text[found.end() :]
     if not REST.fullmatch(rest) or re.search(r"%(?:[01][0-9A-Fa-f]|7[Ff])", rest):
         raise ValueError(

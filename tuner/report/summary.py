@@ -277,7 +277,7 @@ class Summary:
     def look_into(self, name: str) -> Depth:
         """Return everything that is known of one parameter. Raises UsageError for an unknown name."""
         if self.explanation is None:
-            raise UsageError(f"{self.study}: read it with an explanation to look into {name}.")
+            raise UsageError(f"{self.study}: to look into {name}, read the study with an explanation.")
         return explain_parameter(self.space, self.trials, self.chosen, name, self.explanation)
 
     @property

@@ -418,7 +418,9 @@ def _check_node(node: ast.AST, text: str, place: Place) -> None:
             wrong = f"`{text}` calls {quote(name or 'something')}, which is not a function here"
             raise problem(place, wrong, suggest(name, FUNCTIONS))
         if node.keywords:
-            raise problem(place, f"`{text}` gives {name} an argument by name", "Give it by position")
+            raise problem(
+                place, f"`{text}` gives {name} an argument by name", "Give the argument by position"
+            )
     elif not isinstance(node, _ALLOWED):
         raise problem(
             place,

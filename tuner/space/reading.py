@@ -146,7 +146,7 @@ class Reader:
             raise problem(
                 draft.at("low"),
                 f"the scale is log and low is {format_number(low)}",
-                "Begin above 0, and give 0 as a special value: `special: {off: 0}`",
+                "Set low above 0, and write 0 as a special value: `special: {off: 0}`",
             )
         if not isinstance(low, Expression) and not isinstance(high, Expression):
             least, most = round_bounds(low, high, parameter.kind)
@@ -155,7 +155,7 @@ class Reader:
                 raise problem(
                     draft.at("high" if refined else "low"),
                     f"low {_origin(low, draft, 'low')} is above high {_origin(high, draft, 'high')}",
-                    "Exchange or correct them",
+                    "Exchange or correct the two bounds",
                 )
             low, high = least, most
         return replace(parameter, low=low, high=high)

@@ -211,7 +211,7 @@ class _Reading:
         if options and self.target.is_managed:
             raise Refused(
                 "a study may bring templates and commands only for private instances",
-                "Leave them out, or write `target: {mode: sandbox}`",
+                "Leave both out, or write `target: {mode: sandbox}`",
                 at=("servers",),
             )
         return options
@@ -359,11 +359,11 @@ class _Reading:
         for name in ("path", "requests", "script"):
             if entry.gives(name):
                 wrong = f"`load.{name}:` and `load.content: {entry.content}` cannot be combined"
-                raise Refused(wrong, "Leave one of them out", at=(name,))
+                raise Refused(wrong, "Leave one of the two out", at=(name,))
         with self.document.placing():
             if self.file.backend is not None:
                 wrong = f"`backend:` and `load.content: {entry.content}` cannot be combined"
-                raise Refused(wrong, "Leave one of them out", at=("backend",))
+                raise Refused(wrong, "Leave one of the two out", at=("backend",))
             if self.file.content != BUILTIN:
                 raise Refused(
                     f"`content:` and `load.content: {entry.content}` cannot be combined",

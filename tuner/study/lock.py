@@ -51,7 +51,7 @@ def _claim(descriptor: int, settings: Study) -> None:
         holder = os.pread(descriptor, 32, 0).decode(errors="replace").strip() or "unknown"
         raise TargetError(
             f"{settings.path}: another tuner is at work on this study (process {holder}). "
-            "Wait for it, or end it; then run the same command again."
+            "Wait for that process, or end it; then run the same command again."
         ) from error
     os.ftruncate(descriptor, 0)
     os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)

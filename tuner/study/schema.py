@@ -279,7 +279,7 @@ class RequestEntry(Entry):
             for name in ("bytes", "sha256"):
                 if self.gives(name):
                     wrong = f"`{name}:` and `body: {check}` cannot be combined"
-                    raise Refused(wrong, "Leave one of them out", at=(name,))
+                    raise Refused(wrong, "Leave one of the two out", at=(name,))
         return self
 
     def as_kind(self, shared: Mapping[str, str]) -> RequestKind:
@@ -423,7 +423,9 @@ class LoadEntry(Entry):
             raise Refused(f"your {judges[0]} judges the responses", "Leave `body:` out", at=("body",))
         refuse_packed(self.body, self.accept_encoding)
         if self.ca and not self.verify:
-            raise Refused("`ca:` and `verify: false` cannot be combined", "Leave one of them out", at=("ca",))
+            raise Refused(
+                "`ca:` and `verify: false` cannot be combined", "Leave one of the two out", at=("ca",)
+            )
         return self
 
 
@@ -657,7 +659,7 @@ class StudyFile(Entry):
         for several, one, own in (("targets", "target", OF_TARGETS), ("loads", "load", ("across_loads",))):
             if self.gives(several) and self.gives(one):
                 wrong = f"`{one}:` and `{several}:` cannot be combined"
-                raise Refused(wrong, "Leave one of them out", at=(one,))
+                raise Refused(wrong, "Leave one of the two out", at=(one,))
             for name in own:
                 if self.gives(name) and not self.gives(several):
                     wrong = f"`{name}:` needs `{several}:`, which are missing"

@@ -170,6 +170,6 @@ def refuse_untrusted(study: Path, demands: Iterable[str]) -> None:
     more = f"; and {len(found) - MOST_NAMED} more" if len(found) > MOST_NAMED else ""
     told = "; ".join(found[:MOST_NAMED])
     raise UsageError(
-        f"{study}: the study brings parts of its own, used only when you trust it: {told}{more}. Read the "
-        "study and the files that it names, then run `tuner check` with --trust."
+        f"{study}: the study has parts of its own, which tuner uses only if you trust them: {told}{more}. "
+        "Read the study and the files that it names, then run `tuner check` with --trust."
     )

@@ -137,7 +137,7 @@ def read_log(
 def _read_har(file: BinaryIO, source: str, take: Take) -> Source:
     rows, elsewhere = read_har(file, source)
     if not rows:
-        raise UsageError(f"{source}: there is no request in it. Record the pages that your users ask for.")
+        raise UsageError(f"{source}: the file has no request. Record the pages that your users ask for.")
     reader = JsonLines(name="HAR", names=dict.fromkeys(HAR_FIELDS, ()))
     take(dict(zip(HAR_FIELDS, zip(*rows, strict=True), strict=True)), reader)
     return Source(name=source, format="HAR", requests=len(rows), elsewhere=elsewhere)
@@ -146,7 +146,7 @@ def _read_har(file: BinaryIO, source: str, take: Take) -> Source:
 def _refuse_other_format(found: Source, reader: RowReader | None) -> None:
     """Raise UsageError where no line, or less than half of them, could be read; name the format otherwise."""
     if reader is None or not found.requests + found.broken:
-        raise UsageError(f"{found.name}: there is no line in it. Give a log of your server with requests.")
+        raise UsageError(f"{found.name}: the log has no line. Give a log of your server with requests.")
     found.format = quote(reader.name) if "%" in reader.name or "$" in reader.name else reader.name
     if found.broken > found.requests:
         shown = "; ".join(found.shown)
@@ -218,5 +218,5 @@ def _opened(source: str, content: bytes | None) -> Iterator[tuple[BinaryIO, byte
     except (OSError, EOFError, zlib.error) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise UsageError(
-            f"{source}: it cannot be read ({reason}). Give an access log, packed with gzip or not."
+            f"{source}: the log cannot be read ({reason}). Give an access log, packed with gzip or not."
         ) from error

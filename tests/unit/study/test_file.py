@@ -250,9 +250,9 @@ def test_a_managed_study_may_send_load_from_several_hosts(study, host, hosts):
         ("host: []", "is not a list of different hosts"),
         ("host: {a: b}", "is not a text"),
         ("host: [local, ssh://b]\n  connections: 1", "2 hosts for 1 connections. Use fewer hosts"),
-        ("path: http://root@web1/", "it contains a user name"),
+        ("path: http://root@web1/", "the URL contains a user name"),
         ("path: http://2130706433/", "is not a complete address"),
-        ("path: ftp://web1/", "it is no URL of a web server"),
+        ("path: ftp://web1/", "this is no URL of a web server"),
         ("path: index.html", "is not a path on the server"),
         ("token_directory: html", "is no document root on the target"),
         (

@@ -88,12 +88,12 @@ def test_a_format_that_most_lines_are_not_in_is_refused_with_one_of_them(tmp_pat
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        (b"", "there is no line in it"),
-        (b"\n\n", "there is no line in it"),
-        (b'{"log": {"entries": []}}', "there is no request in it"),
+        (b"", "the log has no line"),
+        (b"\n\n", "the log has no line"),
+        (b'{"log": {"entries": []}}', "the file has no request"),
         (b'{"log": {"entries": 1}}', "this is no HAR file"),
-        (b"\x1f\x8b\x08\x00", "it cannot be read"),
-        (LINE.format("/a").replace("GET", "POST").encode(), "no request of it can be sent"),
+        (b"\x1f\x8b\x08\x00", "the log cannot be read"),
+        (LINE.format("/a").replace("GET", "POST").encode(), "no request of this log can be sent"),
     ],
 )
 def test_a_log_without_a_usable_request_is_refused(tmp_path: Path, content: bytes, said: str):

@@ -90,7 +90,7 @@ def test_what_changes_something_on_an_installed_service_asks_for_trust(study):
         ("    - {path: /a, sha256: abc}\n", "'abc' is no SHA-256. Write what sha256sum prints"),
         (
             "    - {path: /a, bytes: 3, body: any}\n",
-            "`bytes:` and `body: any` cannot be combined. Leave one of them out",
+            "`bytes:` and `body: any` cannot be combined. Leave one of the two out",
         ),
         (
             "    - {path: /a, body: checksum, headers: {Accept-Encoding: gzip}}\n",
@@ -148,7 +148,7 @@ def test_the_address_of_the_load_may_be_another_than_its_virtual_hosts(study):
     [
         ("    - {url: 'http://a.test/'}\n", "", "is a whole URL, which only managed studies request"),
         ("    - {url: 'http://a.test/', path: /a}\n", MANAGED, "`url:` and `path:` cannot be combined"),
-        ("    - {url: a.test}\n", MANAGED, "it is no URL of a web server"),
+        ("    - {url: a.test}\n", MANAGED, "this is no URL of a web server"),
         ("    - {url: 'http://a.test/'}\n    - {url: 'https://a.test/'}\n", MANAGED, ":7: .*`loads:`"),
         (
             "    - {url: 'http://a.test/'}\n",
