@@ -129,7 +129,7 @@ def test_a_preset_that_a_refinement_narrows_is_fitted_not_refused(tmp_path):
             {"only": ["d"]},
             r"only\.0: d is not tuned: it is derived as `x \* 2`. Name the parameters of this formula",
         ),
-        ({"set": {"gone": 1}}, r"space entry 2: set\.gone: gone is obsolete: long ago. Remove it"),
+        ({"set": {"gone": 1}}, r"space entry 2: set\.gone: gone is obsolete: long ago. Remove this entry"),
         ({"set": {"x": 1000}}, r"space entry 2: set\.x: the value 1000 is above its maximum, 90"),
         ({"set": {"flag": "maybe"}}, r"set\.flag: 'maybe' is neither on nor off"),
         ({"set": {"x": "xx + 1"}}, r"set\.x: `xx \+ 1` uses xx, which is not known"),
