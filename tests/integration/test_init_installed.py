@@ -59,7 +59,7 @@ def test_php_fpm_without_a_page_of_its_own_gets_a_study_of_a_private_instance_be
     ("prepare", "arguments", "code", "words"),
     [
         (SERVE, "--url http://127.0.0.1:8000/none.php", 3, "answered 404"),
-        ("mount -t tmpfs tmpfs /run", "--url http://127.0.0.1/", 3, "does not run. Start it first"),
+        ("mount -t tmpfs tmpfs /run", "--url http://127.0.0.1/", 3, "does not run. Start the service first"),
     ],
     ids=["the page does not answer", "php-fpm does not run"],
 )

@@ -127,9 +127,9 @@ def _refuse_infeasible_default(experiment: Experiment) -> None:
     worst = min(bounded, key=lambda each: each.probability, default=None)
     if worst is not None and worst.probability < RULED_OUT:
         raise UsageError(
-            f"{settings.path}: constraints: the default itself {worst.finding}, above the limit of "
-            f"{worst.constraint}. Write `{worst.metric} <= {RELATIVE}` for no worse than the default, raise "
-            "the "
-            f"limit, lower `connections:`, or search for a configuration that meets it: `{worst.constraint} "
-            f"{UNLIKE_DEFAULT}`. The trials of the default are kept."
+            f"{settings.path}: constraints: the default itself {worst.finding}, above the limit "
+            f"of {worst.constraint}. To ask for no worse than the default, write `{worst.metric} <= "
+            f"{RELATIVE}`. "
+            "Or raise the limit, lower `connections:`, or search for a configuration that meets the limit: "
+            f"`{worst.constraint} {UNLIKE_DEFAULT}`. The trials of the default are kept."
         )

@@ -99,7 +99,7 @@ def read_minutes(text: str) -> float:
     """Read 3, 90s, 3m or 1h as minutes. Raises UsageError for anything else."""
     found = TIME.fullmatch(text)
     if found is None:
-        raise UsageError(f"--minutes: {text!r} is no time. Write 3, or 90s, 3m, 1h.")
+        raise UsageError(f"--minutes: {text!r} is not a duration. Write 3 (minutes), 90s, 3m or 1h.")
     return float(found["number"]) * UNITS[found["unit"] or "m"] / 60
 
 
@@ -108,5 +108,5 @@ def read_duration(option: str, text: str) -> float:
     found = TIME.fullmatch(text)
     seconds = float(found["number"]) * UNITS[found["unit"]] if found and found["unit"] else 0.0
     if not LEAST_CONFIRM_S <= seconds <= MOST_CONFIRM_S:
-        raise UsageError(f"{option}: {text!r} is no time from 10s to 24h. Write it as 90s, 10m or 2h.")
+        raise UsageError(f"{option}: {text!r} is not a duration from 10s to 24h. Write 90s, 10m or 2h.")
     return seconds

@@ -88,7 +88,7 @@ def apply(  # noqa: PLR0913, PLR0917 - the command's options
     )  # fmt: skip
     say(
         f"{place}: the winner is active and the server answers. Keep the winner with: tuner "
-        f"confirm{of_host}\nUnless confirmed, it rolls back in {confirm_within}. "
+        f"confirm{of_host}\nUnless confirmed, the host rolls back in {confirm_within}. "
         f"Undo the apply later with: tuner apply {study}{of_host} --undo"
     )
 
@@ -122,7 +122,7 @@ def _undo(settings: "Study", place: str, *, accepts: bool, is_dry: bool, yes: bo
     say(f"{place}: {say_restored(paths)}")
     if applied.earlier:
         stay = "1 earlier winner stays" if applied.earlier == 1 else f"{applied.earlier} earlier winners stay"
-        say(f"{place}: {stay} applied. To undo the latest of them, run --undo again with its study.")
+        say(f"{place}: {stay} applied. To undo the latest one, run --undo with the study of that winner.")
 
 
 def confirm(

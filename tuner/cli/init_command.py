@@ -265,7 +265,7 @@ def _look_around(host: str) -> "tuple[Candidate, ...]":
     if not found:
         first, *others = packages_to_tune()
         raise TargetError(
-            "init: no server is installed here that tuner knows. Install one: "
+            "init: no server is installed here that tuner knows. Install a server: "
             f"{say_install(machine, first)} (or {', '.join(others)})."
         )
     return found

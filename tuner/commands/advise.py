@@ -177,7 +177,7 @@ def _find_running(
         running = find_first(processes, file.processes)
         if not running:
             if names:
-                raise TargetError(f"{host.name}: {file.advice} does not run. Start it first.")
+                raise TargetError(f"{host.name}: {file.advice} does not run. Start the server first.")
             continue
         if len(running) > 1:
             which = f"the one with process {running[0].pid} is looked at"

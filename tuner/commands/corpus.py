@@ -41,8 +41,8 @@ def add_study(settings: Study, corpus: Path) -> Path:
     facts, fingerprint = storage.recall(SPACE_FACTS), storage.recall(FINGERPRINT)
     if not has_verdict(storage) or facts is None or fingerprint is None:
         raise UsageError(
-            f"{settings.path}: this study is not finished, so its results are not final. Finish it: "
-            f"tuner run {settings.path}"
+            f"{settings.path}: this study is not finished, so its results are not final. Finish the "
+            f"study: tuner run {settings.path}"
         )
     space = load_space(settings.space, facts=facts_from_json(facts), base=settings.path.parent)
     planned = storage.recall(CONFIRMATION)

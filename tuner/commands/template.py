@@ -379,9 +379,8 @@ def _propose_load(host: Host, adapter: Server, url: str | None, target: str) -> 
     proposed = propose_load(host, found.installation) if url is None else ProposedLoad(url=url)
     if proposed is None:
         raise UsageError(
-            f"{adapter.name}: it is tuned as the installed service behind a web server, and tuner does not "
-            "know a page that this "
-            f"service makes. Name one: tuner init {adapter.name} --url http://127.0.0.1/index.php"
+            f"{adapter.name}: tuner tunes this installed service behind a web server, and does not know a "
+            f"page that the service makes. Name a page: tuner init {adapter.name} --url http://127.0.0.1/index.php"
         )
     proposed = proposed if url else replace(proposed, url=_see_from_here(proposed.url, target))
     parse_url(proposed.url, where="--url")
@@ -440,5 +439,6 @@ def space_for(server: str) -> str:
     if names:
         return next((name for name in names if _has_private(name)), names[0])
     raise UsageError(
-        f"{server}: tuner has no search space for this server. Write one and name its path in the study file."
+        f"{server}: tuner has no search space for this server. Write a search space and name its path in the "
+        "study file."
     )

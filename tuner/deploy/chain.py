@@ -98,7 +98,7 @@ def _refuse_link(where: str, name: str, backend: str, facts: Mapping[str, Facts]
     if backend not in facts or facts[backend].port is None:
         raise UsageError(
             f"{where}: the backend of {name} is {backend!r}, which is no server of this study that accepts "
-            "connections. Name it among `servers:`, too."
+            "connections. Name this backend in `servers:`, too."
         )
     if facts[name].port is None:
         raise UsageError(
@@ -128,6 +128,6 @@ def _refuse_chain(where: str, chain: Chain, facts: Mapping[str, Facts]) -> None:
     for name in chain.ports:
         if name not in walked:
             raise UsageError(
-                f"{where}: no server passes requests to {name}. Name it as the `backend:` of a server, or "
-                "leave it out."
+                f"{where}: no server passes requests to {name}. Name {name} as the `backend:` of a server, "
+                f"or leave {name} out."
             )

@@ -306,10 +306,10 @@ def _describe_stopped(host: Host, service: Service) -> str:
     pid = read_pid(host.run(look, timeout_s=ANSWER_S)) if has_title else None
     start = " ".join(service.start)
     if pid is None:
-        return f"{service.name} does not run. Start it first: {start}"
+        return f"{service.name} does not run. Start the service first: {start}"
     return (
-        f"{service.name} runs as process {pid}, but {service.pid_file} names no such process. End it, "
-        f"and start the service: {start}"
+        f"{service.name} runs as process {pid}, but {service.pid_file} names no such process. End this "
+        f"process and start the service: {start}"
     )
 
 

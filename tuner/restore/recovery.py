@@ -126,7 +126,7 @@ def _claim_names(host: Host, journal: Journal, identity: str | None = None) -> t
         if is_of_another(journal.read(name), identity):
             raise TargetError(
                 f"{journal.path(name)}: these backups belong to another machine, which had this name before. "
-                "Restore them there. If that machine is gone, move this file to another folder."
+                "Restore the backups there. If that machine is gone, move this file to another folder."
             )
     return tuple(names)
 

@@ -191,7 +191,7 @@ def _refuse_ambiguous(merged: Merged, facts: SpaceFacts) -> None:
             raise problem(draft.place, wrong, "Rename this setting")
         if word in seen:
             wrong = f"the names {draft.name} and {seen[word]} are both written {word} in expressions"
-            raise problem(draft.place, wrong, "Rename one of them")
+            raise problem(draft.place, wrong, "Rename one of the two")
         seen[word] = draft.name
 
 

@@ -71,7 +71,7 @@ class Text(str):
 
 def _refuse_truth(owner: str, value: str) -> bool:
     """Refuse a text as a condition: 'off' would count as true."""
-    raise Unusable(f"{owner} is the text {value!r} and is used as yes or no; compare it: == {value!r}")
+    raise Unusable(f"{owner} is the text {value!r}, not true or false; compare instead: == {value!r}")
 
 
 def _number(value: object) -> int | float:

@@ -157,7 +157,7 @@ def check_bounds(parameter: Parameter, low: float, high: float, scope: Mapping[s
                 raise problem(
                     bound.place,
                     f"low {format_number(low)} is above high {format_number(high)} with {with_values}",
-                    "Limit it with min(…) or max(…), or limit the parameters that it depends on",
+                    "Limit the bound with min(…) or max(…), or limit the parameters in it",
                 )
             if parameter.log and low <= 0:
                 raise problem(

@@ -64,7 +64,7 @@ def _read_version(value: object) -> str:
     """Return a version such as '1.21.6', as text."""
     if isinstance(value, str) and _VERSION_PATTERN.fullmatch(value):
         return str(value)
-    raise Refused(f"{quote(value)} is not a version in quotes", "Write it as '1.21.6'")
+    raise Refused(f"{quote(value)} is not a version in quotes", "Write a version as '1.21.6'")
 
 
 def _read_expression(value: object) -> Scalar:

@@ -254,7 +254,7 @@ def _refine(earlier: Draft | None, later: Draft) -> Draft:
         return later
     if server and server != earlier.server:
         wrong = f"{name} belongs to {earlier.server} already, not to {server}"
-        raise problem(later.place, wrong, "Rename one of them")
+        raise problem(later.place, wrong, "Rename one of the two")
     fields = {**earlier.fields, **later.fields}
     return replace(earlier, fields=fields, places={**earlier.places, **later.places})
 

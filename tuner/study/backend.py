@@ -40,6 +40,6 @@ def require_port(command: tuple[str, ...], port: int | None) -> None:
         raise Refused(wrong, "Use {port} and {folder} (the folder of the study file)", at=("command",))
     if ("port" in found) == (port is not None):
         raise Refused(
-            "its port is given twice, by {port} and by `port:`" if port else "its port is not given",
-            "Write {port} in the command, or, if the program has a fixed port, write that as `port:`",
+            "the port is given twice, by {port} and by `port:`" if port else "the port is not given",
+            "Write {port} in the command, or, if the program has a fixed port, write this port as `port:`",
         )

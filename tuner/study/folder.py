@@ -223,11 +223,13 @@ def open_folder(path: Path, *, within: int | None = None, create: bool = False) 
     except OSError as error:
         if path.is_symlink():
             raise UsageError(
-                f"{path}: this is a symbolic link, which tuner does not follow. Remove it; tuner makes the "
-                "folder."
+                f"{path}: this is a symbolic link, which tuner does not follow. Remove the link; tuner "
+                "makes the folder."
             ) from error
         if isinstance(error, NotADirectoryError):
-            raise UsageError(f"{path}: this is not a folder. Remove it; tuner makes the folder.") from error
+            raise UsageError(
+                f"{path}: this is not a folder. Remove the file; tuner makes the folder."
+            ) from error
         raise
     return _checked(descriptor, path)
 
@@ -271,15 +273,15 @@ def _refuse_strange_file(path: Path, found: os.stat_result) -> None:
     elif found.st_nlink > 1:
         problem = f"this file has {found.st_nlink} hard links, and its other names would change with it"
     if problem:
-        raise UsageError(f"{path}: {problem}. Remove it; tuner makes a new one.")
+        raise UsageError(f"{path}: {problem}. Remove the file; tuner makes a new one.")
 
 
 def _refuse_others(path: Path, found: os.stat_result, descriptor: int | None = None) -> None:
     """Raise UsageError when another user owns something, or may write to it."""
     if not _may_own(found.st_uid):
         raise UsageError(
-            f"{path}: it belongs to user {found.st_uid}, and tuner runs as user {os.geteuid()}. Run tuner as "
-            "its owner, or copy the study file to a folder of your own."
+            f"{path}: this file belongs to user {found.st_uid}, and tuner runs as user {os.geteuid()}. Run "
+            "tuner as its owner, or copy the study file to a folder of your own."
         )
     _refuse_writers(path, found, descriptor)
 

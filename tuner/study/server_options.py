@@ -95,5 +95,5 @@ def _read_start(path: Path) -> str:
     with path.open("rb") as file:
         content = file.read(LARGEST_FILE_BYTES + 1)
     if len(content) > LARGEST_FILE_BYTES:
-        raise ValueError(f"it is larger than {LARGEST_FILE_BYTES} bytes")
+        raise ValueError(f"this file is larger than {LARGEST_FILE_BYTES} bytes")
     return content.decode()

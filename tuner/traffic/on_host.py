@@ -37,8 +37,8 @@ def fetch_logs(host: Host, path: PurePosixPath, *, most_bytes: int = MOST_BYTES)
     size = _find_size(host, path)
     if size is None:
         raise TargetError(
-            f"{host.name}: {path}: there is no log that you may read. Log in as a user who may, or copy "
-            "the log to this machine and name the copy: --from FILE."
+            f"{host.name}: {path}: there is no log that you may read. Log in as a user who may read the "
+            "log, or name a copy on this machine: --from FILE."
         )
     yield _fetch(host, path, size, most_bytes)
     before = path.with_name(f"{path.name}.1")
@@ -70,5 +70,7 @@ def _fetch_piece(host: Host, path: PurePosixPath, at: int, count: int) -> bytes:
     done = host.run(("sh", "-c", PIECE, "piece", str(path), str(at + 1), str(count)), timeout_s=READ_S)
     if done.returncode != 0 or done.timed_out:
         said = done.stderr.decode(errors="replace").strip() or f"no end after {READ_S:g} s"
-        raise TargetError(f"{host.name}: {path}: the log cannot be read ({said}). Copy it here: --from FILE.")
+        raise TargetError(
+            f"{host.name}: {path}: the log cannot be read ({said}). Name a copy on this machine: --from FILE."
+        )
     return done.stdout

@@ -54,5 +54,7 @@ def test_minutes_are_given_with_or_without_a_unit(text: str, minutes: float):
 
 @pytest.mark.parametrize("text", ["", "m", "3d", "three", "nan", "-3m", "1e3", "3mm"])
 def test_what_is_no_time_is_refused(text: str):
-    with pytest.raises(UsageError, match=r"--minutes: .* is no time\. Write 3, or 90s, 3m, 1h"):
+    with pytest.raises(
+        UsageError, match=r"--minutes: .* is not a duration\. Write 3 \(minutes\), 90s, 3m or 1h"
+    ):
         read_minutes(text)

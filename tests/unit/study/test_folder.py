@@ -92,7 +92,7 @@ def test_a_file_is_not_written_through_what_was_planted_in_its_place(folder, pre
     plant(path, kind, precious)
 
     with pytest.raises(
-        UsageError, match=r"report\.html: this (is|file has) .*\. Remove it; tuner makes a new one"
+        UsageError, match=r"report\.html: this (is|file has) .*\. Remove the file; tuner makes a new one"
     ):
         write_file(path, b"page", study_folder=folder)
     assert not precious.with_name("nothing").exists()
@@ -137,7 +137,7 @@ def test_a_folder_below_is_not_entered_through_a_link(folder, tmp_path, precious
 def test_a_pipe_in_place_of_a_folder_keeps_nobody_waiting(folder):
     os.mkfifo(folder / "exports")
 
-    with pytest.raises(UsageError, match=r"exports: this is not a folder. Remove it"):
+    with pytest.raises(UsageError, match=r"exports: this is not a folder. Remove the file"):
         write_file(folder / "exports" / "file", b"", study_folder=folder)
     with pytest.raises(UsageError, match="this is not a folder"):
         list_files(folder / "exports", study_folder=folder)

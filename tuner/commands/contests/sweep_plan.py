@@ -48,7 +48,7 @@ def plan_sweep(
     if parameter not in base:
         condition = known.when.text if known.when else ""
         raise UsageError(
-            f"{parameter}: it has no effect at the {at}, because `{condition}` does not hold there. "
+            f"{parameter}: this parameter has no effect at the {at}, because `{condition}` is false there. "
             f"Sweep it at the {_other(at)}, or sweep a parameter that this condition names."
         )
     if values is None:

@@ -74,7 +74,7 @@ class Engine:
                 return found if wanted is None else wanted
             said = f"{self.address}: no worker has connected for {', '.join(missing) or 'any host'}"
             if time.monotonic() > deadline_s:
-                raise TargetError(f"{said}. Start it: tuner worker STUDY --scheduler {self.address}")
+                raise TargetError(f"{said}. Start a worker: tuner worker STUDY --scheduler {self.address}")
             if not is_told:
                 note(f"{said} yet; waiting")
                 is_told = True

@@ -143,8 +143,8 @@ def _see(setup: Setup) -> InstalledView:
     target = setup.target
     if not isinstance(target, ManagedTarget):
         raise UsageError(
-            f"{setup.settings.path}: its target is no installed (managed) service, so there is nothing to "
-            "verify here. Name the host with --host."
+            f"{setup.settings.path}: this study tunes no installed (managed) service, so there is nothing "
+            "to verify here. Name the host with --host."
         )
     return InstalledView(target=target, facts=setup.facts, space=setup.space, fingerprint=setup.fingerprint)
 

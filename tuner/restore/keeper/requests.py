@@ -256,7 +256,7 @@ def _ticking(watchdog_s: float) -> str:
 def _value(path: PurePosixPath, content: bytes) -> bytes:
     value = content.removesuffix(b"\n")
     if any(byte < ord(" ") and byte != ord("\t") for byte in value):
-        raise ConfigRejected(f"{path}: {value!r} is not a value of one line. Correct its search space.")
+        raise ConfigRejected(f"{path}: {value!r} is not a value of one line. Correct the search space.")
     return value
 
 

@@ -49,7 +49,7 @@ def weigh(kinds: Sequence[RequestKind]) -> tuple[RequestKind, ...]:
     for index, each in enumerate(kinds):
         if 0 < each.weight < LEAST_SHARE * total:
             raise Refused(
-                f"its weight {each.weight:g} is less than {LEAST_SHARE:.1%} of the sum of weights "
+                f"the weight {each.weight:g} is less than {LEAST_SHARE:.1%} of the sum of weights "
                 f"({total:g})",
                 "Raise the weight, or leave this request out",
                 at=(index,),
