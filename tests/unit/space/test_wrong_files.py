@@ -233,7 +233,7 @@ class TestMisuseOfValuesThatAreNoQuantity:
         )
 
         with pytest.raises(
-            UsageError, match="is the text 'on' and is used as yes or no; compare it: == 'on'"
+            UsageError, match="is the text 'on', not true or false; compare instead: == 'on'"
         ):
             load(text, tmp_path)
 

@@ -193,7 +193,7 @@ def test_a_user_whom_an_access_list_lets_write_is_another_one(folder):
 def test_a_folder_of_another_user_is_refused(folder):
     os.chown(folder, 65534, -1)
 
-    with pytest.raises(UsageError, match="it belongs to user 65534, and tuner runs as user 0"):
+    with pytest.raises(UsageError, match="this file belongs to user 65534, and tuner runs as user 0"):
         require_own(folder)
 
 
@@ -204,7 +204,7 @@ def test_who_became_root_with_sudo_is_no_other_user(folder, monkeypatch):
     require_own(folder)
 
     os.chown(folder, 65533, -1)
-    with pytest.raises(UsageError, match="it belongs to user 65533"):
+    with pytest.raises(UsageError, match="this file belongs to user 65533"):
         require_own(folder)
 
 
