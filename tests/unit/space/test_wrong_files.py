@@ -232,9 +232,7 @@ class TestMisuseOfValuesThatAreNoQuantity:
             "kind: categorical, choices: [on, off], default: on", "derived: {d: {value: 1 if x else 0}}\n"
         )
 
-        with pytest.raises(
-            UsageError, match="is the text 'on', not true or false; compare instead: == 'on'"
-        ):
+        with pytest.raises(UsageError, match="is the text 'on', not true or false; compare instead: == 'on'"):
             load(text, tmp_path)
 
     def test_an_inactive_parameter(self, tmp_path):
