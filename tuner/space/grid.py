@@ -42,7 +42,7 @@ def find_parameter(space: Space, name: str) -> Parameter:
     derived = next(each for each in space.derived if each.name == name)
     raise problem(
         name,
-        f"this setting is derived and cannot be set: `{derived.value.text}`",
+        f"this setting cannot be set: it is derived as `{derived.value.text}`",
         f"Name {_sources(derived)} instead",
     )
 

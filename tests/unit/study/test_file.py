@@ -511,7 +511,7 @@ def test_a_check_load_is_part_of_what_makes_two_trials_comparable(study):
     ("more", "said"),
     [
         (CHECK + CHECK.splitlines()[1] + "\n", "two check loads have the same name"),
-        (CHECK.replace("weight: 3", "weight: 0.0001"), "its weight 0.0001 is less than 0.1% of the sum"),
+        (CHECK.replace("weight: 3", "weight: 0.0001"), "the weight 0.0001 is less than 0.1% of the sum"),
         (CHECK.replace("path: /a", "url: 'http://a.test/'"), "`url:` needs a whole URL in `load.path:`"),
     ],
 )

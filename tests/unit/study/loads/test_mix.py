@@ -73,7 +73,7 @@ def test_what_changes_something_on_an_installed_service_asks_for_trust(study):
         ),
         (
             "    - {path: /a, weight: 10000}\n    - {path: /b}\n",
-            "its weight 1 is less than 0.1% of the sum of weights",
+            "the weight 1 is less than 0.1% of the sum of weights",
         ),
         ("    - {path: /a, weight: -1}\n", "-1 is out of range"),
         ("    - {path: /a, weight: nan}\n", "nan is out of range"),
