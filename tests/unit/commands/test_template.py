@@ -132,7 +132,7 @@ def test_an_unknown_server_is_refused_before_anything_is_written(tmp_path):
 
 
 def test_a_server_without_a_space_of_its_own_is_told_to_bring_one():
-    with pytest.raises(UsageError, match=r"varnish: tuner has no search space for this server\. Write one"):
+    with pytest.raises(UsageError, match=r"varnish: tuner has no search space for this server\. Write a"):
         space_for("varnish")
 
 
