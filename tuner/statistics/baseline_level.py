@@ -306,7 +306,7 @@ def combine(repeats: Sequence[Speedup], noise: Noise = Noise.PRIOR) -> Speedup:
         ValueError: there is nothing to combine.
     """
     if not repeats:
-        raise ValueError("speedups: there is no repeat to combine. Pass at least one.")
+        raise ValueError("speedups: there is no repeat to combine. Pass at least one repeat.")
     weights = [1 / max(each.variance, 1e-12) for each in repeats]
     mean = sum(w * each.log_ratio for w, each in zip(weights, repeats, strict=True)) / sum(weights)
     chi_square = sum(w * (each.log_ratio - mean) ** 2 for w, each in zip(weights, repeats, strict=True))

@@ -441,7 +441,7 @@ class NamedLoadEntry(LoadEntry):
     def _require_name(self) -> Self:
         if not self.name and not self.content:
             wrong = "this load has neither `name:` nor `content:`"
-            raise Refused(wrong, "Name it with letters, digits, . _ and -", at=("name",))
+            raise Refused(wrong, "Name the load with letters, digits, . _ and -", at=("name",))
         return self
 
 
