@@ -434,7 +434,8 @@ class _Reading:
             )
         if both := [host for host in entry.host if host in hosts]:
             raise Refused(
-                f"{both[0]} is one of the `targets:`; sending load to other hosts would disturb its measurements",
+                f"{both[0]} is one of the `targets:`; sending load to other hosts would disturb its "
+                "measurements",
                 "Name a load host that is not among the `targets:`",
                 at=("host",),
             )
