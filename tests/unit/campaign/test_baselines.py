@@ -47,7 +47,7 @@ def test_a_default_that_breaks_the_bound_ends_the_study_before_anything_is_searc
     said = str(refused.value)
     assert said.startswith(f"{tmp_path}/simulated.yaml: constraints: the default itself fails 0.29 % [")
     assert "of its requests, above the limit of failure_rate <= 0.001. " in said
-    assert "Write `failure_rate <= default`" in said
+    assert "write `failure_rate <= default`" in said
     assert [trial.role for trial in campaign.trials] == [Role.BASELINE] * 2
 
 
