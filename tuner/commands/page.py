@@ -76,7 +76,7 @@ def list_commands(reading: Reading) -> list[tuple[str, str]]:
             ("Undo it", f"tuner apply {study} --undo"),
         ]
     if _changes_nothing_installed(reading, summary.winner.config):
-        return [_list_files(reading.settings.folder / EXPORTS)]
+        return [_show_how("Show how to apply and undo each file", reading.settings.folder / EXPORTS)]
     return [
         ("Write it as files", f"tuner export {study} --format shell -o out"),
         ("Apply them on the server's host", "sh out/tuner-shell/apply.sh"),
@@ -100,12 +100,12 @@ def _list_commands_of_found(reading: Reading) -> list[tuple[str, str]]:
     again = _measure_again(shlex.quote(str(reading.settings.path)))
     if as_candidate(reading.summary).is_held_back:
         return [again]
-    return [again, _list_files(reading.settings.folder / EXPORTS / CANDIDATE)]
+    title = "To use it all the same, show how to apply and undo it"
+    return [again, _show_how(title, reading.settings.folder / EXPORTS / CANDIDATE)]
 
 
-def _list_files(folder: Path) -> tuple[str, str]:
-    """Return what lists exported files with the commands that stand in their heads."""
-    title = "List its files, with the commands that apply and undo them"
+def _show_how(title: str, folder: Path) -> tuple[str, str]:
+    """Return what shows the commands that stand in the heads of exported files."""
     return (title, f"grep -sE 'apply:|undo:' {shlex.quote(str(folder))}/*")
 
 

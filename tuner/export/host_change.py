@@ -43,14 +43,13 @@ class FileChange:
         """Return whether not everybody may read it, as it may hold a password."""
         return not self.mode & stat.S_IROTH
 
-    @property
-    def patch(self) -> str:
-        """Return the difference as text, as `patch -p1 -d /` takes it."""
+    def write_patch(self, context: int = 3) -> str:
+        """Write the difference as `patch -p1 -d /` takes it, with some unchanged lines around each change."""
         before, after = (
             None if content is None else content.decode(errors="replace")
             for content in (self.before, self.after)
         )
-        return make_patch(str(self.path).lstrip("/"), before, after)
+        return make_patch(str(self.path).lstrip("/"), before, after, context)
 
     @property
     def sums(self) -> tuple[str, str]:

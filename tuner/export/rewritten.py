@@ -43,13 +43,14 @@ END = "END OF PATCH"
 """Ends the patch in the script: a line of a patch begins with another sign."""
 
 
-def make_patch(name: str, before: str | None, after: str | None) -> str:
+def make_patch(name: str, before: str | None, after: str | None, context: int = 3) -> str:
     """Write the difference of one file; None stands for a file that does not exist."""
     lines = unified_diff(
         split_lines(before),
         split_lines(after),
         fromfile="/dev/null" if before is None else _mark_end(f"a/{name}"),
         tofile="/dev/null" if after is None else _mark_end(f"b/{name}"),
+        n=context,
     )
     return "".join(line if line.endswith("\n") else f"{line}\n{NO_LINE_END}" for line in lines)
 

@@ -10,6 +10,7 @@ from tuner.export.drop_in import export_drop_in
 from tuner.export.host_change import find_change, installed_of
 from tuner.export.kernel_settings import are_kernel_settings, export_kernel_settings
 from tuner.export.listing import export_listing
+from tuner.export.provenance import comment, describe_by_hand
 from tuner.export.rendered import Rendered
 from tuner.export.rewritten import Rewritten, export_rewritten
 from tuner.report.summary import Summary
@@ -36,7 +37,8 @@ def export_server(summary: Summary, server: str, found: Rendered | Rewritten) ->
 def write_change(summary: Summary, differences: Mapping[str, Rendered | Rewritten]) -> str:
     """Write a patch of the installed files, and of those that set the kernel's values at each boot.
 
-    For a server whose installed files are not changed, its export stands there, without the head.
+    After it stands what has to be changed by hand. For a server whose installed files are not changed, its
+    export stands there, without the head.
 
     Args:
         summary: a study with a winner, or with a candidate in its place.
@@ -44,7 +46,10 @@ def write_change(summary: Summary, differences: Mapping[str, Rendered | Rewritte
     """
     parts: list[str] = []
     with suppress(UsageError, TargetError):  # no installed file differs, or one has a strange path
-        parts += [each.patch for each in find_change(summary, differences).with_boot_files("").files]
+        change = find_change(summary, differences).with_boot_files("")
+        parts += [each.write_patch(context=1) for each in change.files]
+    installed = [one for each in differences.values() if (one := installed_of(each)) is not None]
+    parts.append(comment(*(line for one in installed for line in describe_by_hand(summary, one.by_hand))))
     for name, each in differences.items():
         if installed_of(each) is None:
             parts += _write_first(export_server(summary, name, each))

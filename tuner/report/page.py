@@ -115,7 +115,7 @@ def colour_change(change: str) -> list[tuple[str, str]]:
         if is_patch:
             kind = "file" if line.startswith(("--- ", "+++ ")) else signs.get(line[:1], "")
         else:
-            kind = "soft" if line.startswith("#") else ""
+            kind = "file" if line.startswith("#") else ""
         lines.append((kind, line))
     return lines
 
@@ -254,11 +254,12 @@ def _describe_no_winner(summary: "Summary") -> Headline:
             tone="plain", figure=capitalize(NOTHING_BETTER), text=f"{_say_end(summary)}Keep the default.",
         )  # fmt: skip
     reason = found.reason.removeprefix("not confirmed: ")
+    verdict = "Not confirmed" if reason == found.reason else "Rejected"
     return Headline(
-        tone="plain", figure=f"Found {say_speedup(found.speedup)}, not shipped",
-        text=f"Keep the default. {capitalize(reason)}. {summary.reason} "
-        f"{capitalize(say_metric(summary.metric))} with the candidate, divided by those with the default: an "
-        "estimate from all trials, with its 95 % interval in brackets. No pairs confirmed it.",
+        tone="plain", figure=f"{verdict}: {say_speedup(found.speedup)}, an estimate",
+        text=f"Keep the default. {capitalize(reason)}. The figure is {say_metric(summary.metric)} with the "
+        "candidate, divided by those with the default, as all trials estimate it. The brackets hold the 95 % "
+        f"confidence interval. No pairs confirmed it. {summary.reason}",
     )  # fmt: skip
 
 
@@ -266,7 +267,7 @@ def _explain_figure(summary: "Summary", gain: "Gain") -> str:
     """Return what a gain is the ratio of, and what stands in its brackets."""
     return (
         f"{capitalize(say_metric(gain.metric))} with the {summary.side}, divided by those with the default"
-        f"{_say_across(summary)}. The brackets hold the {say_percent(1 - gain.alpha)} interval."
+        f"{_say_across(summary)}. The brackets hold the {say_percent(1 - gain.alpha)} confidence interval."
     )
 
 

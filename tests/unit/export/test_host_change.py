@@ -110,6 +110,21 @@ def test_what_is_pasted_is_a_patch_of_every_file_and_of_the_kernels_at_each_boot
     )
 
 
+def test_what_is_pasted_has_one_line_around_each_change_and_what_has_to_be_done_by_hand() -> None:
+    before = b"".join(b"line %d;\n" % number for number in range(9))
+    rewritten = of_nginx(before, before.replace(b"line 4", b"best 4"))
+
+    text = write_change(
+        make_summary(searches=4), {"nginx": replace(rewritten, by_hand={"jit": "set it in php.ini"})}
+    )
+
+    assert text == (
+        "--- a/etc/nginx/nginx.conf\n+++ b/etc/nginx/nginx.conf\n"
+        "@@ -4,3 +4,3 @@\n line 3;\n-line 4;\n+best 4;\n line 5;\n"
+        "# CHANGE BY HAND, as the gain was measured with these settings, too:\n#   jit (set it in php.ini)\n"
+    )
+
+
 def test_where_no_installed_file_is_changed_the_export_of_the_server_is_pasted() -> None:
     main = PurePosixPath("/run/tuner-export/apache2.conf")
     log = b'CustomLog "/run/tuner-export/access.log" combined\n'

@@ -270,9 +270,9 @@ def test_an_unproven_gain_is_not_celebrated() -> None:
     assert f"Not proven: {gain.ratio:.2f}× [{gain.low:.2f}, {gain.high:.2f}], 6 pairs" in words
     assert (
         "Keep the default. The pairs do not decide. Correct responses per second with the candidate, divided "
-        "by those with the default. The brackets hold the 95 % interval."
+        "by those with the default. The brackets hold the 95 % confidence interval."
     ) in words
-    assert "What the candidate changes:" in words
+    assert "What the candidate changes" in words
 
 
 def test_a_trial_that_was_stopped_early_is_no_failure() -> None:
@@ -391,6 +391,16 @@ def test_what_is_copied_is_the_change_of_the_files_and_the_table_has_the_values(
     assert '<span class="ins">+    worker_connections 4096;</span>' in copied[1]
     assert '<span class="">- listen: 80</span>' in copied[1], "no patch: it takes nothing away"
     assert ["sendfile", "on → off"] in [row[:2] for row in Cells(text).rows]
+
+
+def test_the_commands_say_whether_there_is_anything_to_apply() -> None:
+    commands = [("Do it", "true")]
+    gain = summary().gain
+    assert gain is not None
+    unproven = replace(summary(), gain=replace(gain, verdict="not proven", low=0.9))
+
+    assert "How to apply and undo it" in render_report(summary(), commands=commands)
+    assert "Nothing to apply or undo yet." in render_report(unproven, commands=commands)
 
 
 def test_without_the_files_nothing_can_be_copied_that_no_server_reads() -> None:

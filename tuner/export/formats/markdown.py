@@ -50,7 +50,7 @@ def _fenced(file: FileChange) -> str:
     """Return the difference of a file, in a fence that is longer than any in it."""
     if file.is_private:
         return f"- {escape_markdown(str(file.path))}: not shown, because not every user may read this file"
-    patch = make_lines_printable(file.patch.rstrip("\n"))
+    patch = make_lines_printable(file.write_patch().rstrip("\n"))
     fence = "`" * max(3, 1 + max((len(run) for run in re.findall("`+", patch)), default=0))
     return f"{fence}diff\n{patch}\n{fence}"
 
