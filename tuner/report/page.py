@@ -106,7 +106,7 @@ def _put_candidate(summary: "Summary") -> "Summary":
 
 
 def colour_change(change: str) -> list[tuple[str, str]]:
-    """Return the lines of a change, each with its class: file, del, ins, soft or none."""
+    """Return the lines of a change, each with its class: file, remark, del, ins, soft or none."""
     signs = {"-": "del", "+": "ins", "@": "soft"}
     lines: list[tuple[str, str]] = []
     is_patch = False
@@ -115,7 +115,7 @@ def colour_change(change: str) -> list[tuple[str, str]]:
         if is_patch:
             kind = "file" if line.startswith(("--- ", "+++ ")) else signs.get(line[:1], "")
         else:
-            kind = "file" if line.startswith("#") else ""
+            kind = "remark" if line.startswith("#") else ""
         lines.append((kind, line))
     return lines
 

@@ -190,8 +190,8 @@ def test_the_table_of_the_report_says_undecided_where_the_screen_does():
 # A finished study whose only candidate was rejected
 
 REASON = (
-    "not confirmed: with 400 connections the default serves 9,100 requests/s and fails 0 %, the candidate 10 "
-    "and 90 %"
+    "not confirmed: with 400 connections the default serves 9,100 requests/s and fails 0 %, the candidate "
+    "serves 10 requests/s and fails 90 %"
 )
 NOT_SHIPPED = replace(
     SUMMARY, winner=None, gain=None, stop_reason=REASON,
@@ -237,6 +237,6 @@ def test_what_was_found_is_exported_as_a_candidate_and_marked_so():
 
     assert (
         "CANDIDATE, NOT A WINNER: 1.41× [1.29, 1.54] by estimate, not shipped: with 400 connections the "
-        "default serves 9,100 requests/s and fails 0 %, the candidate 10 and 90 %"
+        "default serves 9,100 requests/s and fails 0 %, the candidate serves 10 requests/s and fails 90 %"
     ) in marked
     assert not any("CANDIDATE" in line for line in describe_origin(SUMMARY))

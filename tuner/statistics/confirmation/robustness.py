@@ -154,8 +154,8 @@ def describe(found: Robustness) -> str:
     default, candidate, where = worst.default, worst.candidate, f" on {found.host}" if found.host else ""
     return (
         f"with {worst.check_load.name}{where} the default serves {default.goodput_rps:,.0f} requests/s and "
-        f"fails {100 * default.failure_rate:.3g} %, the candidate {candidate.goodput_rps:,.0f} and "
-        f"{100 * candidate.failure_rate:.3g} %"
+        f"fails {100 * default.failure_rate:.3g} %, the candidate serves {candidate.goodput_rps:,.0f} "
+        f"requests/s and fails {100 * candidate.failure_rate:.3g} %"
     )
 
 

@@ -238,4 +238,4 @@ def test_a_candidate_that_cannot_serve_another_mix_of_the_study_is_rejected(tmp_
     assert named(found)["requests of yesterday"].finding == "fails"
     said = describe(found)
     assert said.startswith("with requests of yesterday the default serves ")
-    assert said.endswith("and 30 %")
+    assert said.endswith("and fails 30 %")
