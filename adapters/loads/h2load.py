@@ -18,8 +18,9 @@ What h2load counts, by its source (h2load.cc of 1.52.0), in a run with -D, or wi
 * -m requests are under way at once on each HTTP/2 connection, unless the server's SETTINGS allow fewer.
 * Over TLS no certificate is looked at (SSL_VERIFY_NONE); the probes before the load have done so.
 * A socket that cannot be had (no local port, no open file) ends it by an assertion.
-* With --rps a client sends at its rate, but one request at a time over HTTP/1.1: a late answer delays the
-  next request, and the latency is counted from when it was really sent.
+* With --rps a client sends at its rate, but one request at a time over HTTP/1.1. A request that is due while
+  its client waits is sent later; up to 100 requests/s on a connection, its latency counts from when it was due.
+  All clients connect at once, so that their requests come in bursts of one per client.
 * With -n each client has its share of the requests beforehand. One that loses its connection gives up what
   is left of its share, and the others do not take it over: that is counted as failed. It ends when all have,
   so that slow connections are waited for; `timeout` ends it at the time limit.
@@ -34,7 +35,14 @@ from itertools import accumulate
 from pathlib import PurePosixPath
 from typing import ClassVar
 
-from tuner.adapters.loads._h2load_log import Log, lost_connections, read_log, streams_of
+from tuner.adapters.loads._h2load_log import (
+    MOST_RPS_PER_CONNECTION,
+    Log,
+    follow_schedule,
+    lost_connections,
+    read_log,
+    streams_of,
+)
 from tuner.adapters.loads._wrk_mix import order_of
 from tuner.errors import UsageError
 from tuner.kit.bodies import MOST_ERROR_PAGE_BYTES, Totals, has_wrong_bodies
@@ -153,6 +161,7 @@ class H2load:
     keeps_asking: ClassVar[bool] = True
     logs_at_rate: ClassVar[bool] = True
     """It keeps a rate over HTTP/1.1 and logs every response; wrk and ab know no rate."""
+    most_rps_per_connection: ClassVar[float] = MOST_RPS_PER_CONNECTION
 
     def version_command(self) -> Argv | None:
         return ("h2load", "--version")
@@ -254,7 +263,7 @@ def _result(summary: _Summary, log: Log, connect_time: ConnectTime | None, workl
         # Nothing is under way, so all are closed, even where answers took too long for the log to tell.
         lost = closed
     closed = min(lost, closed)
-    return LoadResult(
+    result = LoadResult(
         duration_s=workload.duration_s,
         correct=correct,
         failures=replace(
@@ -275,6 +284,7 @@ def _result(summary: _Summary, log: Log, connect_time: ConnectTime | None, workl
             else None
         ),
     )
+    return _as_due(result, log, workload, under_way=summary.started - summary.done)
 
 
 def _judge(log: Log, body_bytes: int | None, workload: Workload) -> tuple[int, Failures]:
@@ -315,12 +325,28 @@ def _closed_in_order(summary: _Summary, workload: Workload, streams: float) -> i
 def _without_summary(log: Log, workload: Workload) -> LoadResult:
     """Read the log of a run that had to be ended; nothing is known of the lengths of its bodies."""
     correct, failures = _judge(log, None, workload)
-    return LoadResult(
+    result = LoadResult(
         duration_s=workload.duration_s,
         correct=correct,
         failures=replace(failures, other=lost_connections(log, workload)),
         latency=latency_of_samples(log.correct_us),
         aborted="it did not stop by itself and left no summary; body lengths were not checked",
+    )
+    return _as_due(result, log, workload, under_way=workload.connections * workload.streams)
+
+
+def _as_due(result: LoadResult, log: Log, workload: Workload, *, under_way: int) -> LoadResult:
+    """Return the result of a window at a rate, its latency counted from when each request was due."""
+    rate_rps = workload.rate_rps
+    if not rate_rps or rate_rps > MOST_RPS_PER_CONNECTION * workload.connections or not len(log):
+        return result
+    found = follow_schedule(log, workload, result.connect_time, under_way)
+    failures = result.failures
+    return replace(
+        result,
+        failures=replace(failures, timeout=failures.timeout + found.unanswered),
+        latency=None if result.latency is None else latency_of_samples(found.correct_us),
+        late_p99_ms=found.late_us[math.ceil(0.99 * len(found.late_us)) - 1] / 1000,
     )
 
 

@@ -13,6 +13,7 @@ What oha counts, as its help says and its source shows (client.rs, result_data.r
 * `DNSDialup` is the time of name lookup and connect together; for an address the lookup is nothing.
 """
 
+import math
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import PurePosixPath
@@ -78,6 +79,7 @@ class Oha:
     package: ClassVar[str] = ""
     installed_by: ClassVar[str] = "cargo install oha --locked"
     keeps_asking: ClassVar[bool] = True
+    most_rps_per_connection: ClassVar[float] = math.inf
 
     def version_command(self) -> Argv | None:
         return ("oha", "--version")

@@ -194,6 +194,9 @@ class LoadResult:
     """What the generator itself ran out of (local ports, open files); the server is not to blame for it."""
     sent: tuple[int, ...] = ()
     """Of a mix, how many requests of each kind were sent; empty where the generator does not say."""
+    late_p99_ms: float | None = None
+    """At a fixed rate, 99 % of the requests were sent no later than this after they were due; None where the
+    generator does not say."""
 
     @property
     def goodput_rps(self) -> float:
@@ -205,6 +208,8 @@ class LoadGenerator(Protocol):
 
     One that always has a request under way on every connection may say so: `keeps_asking: ClassVar[bool] =
     True`. Of many connections those that wait in vain are then counted beside it.
+    One that can keep a rate and counts response times from when a request was due says how many requests/s it
+    sends on one connection at most: `most_rps_per_connection: ClassVar[float] = 100.0`.
     """
 
     name: ClassVar[str]

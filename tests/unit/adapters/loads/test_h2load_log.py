@@ -1,11 +1,12 @@
 """What the log of h2load tells of connections: how many were still alive, and how many requests each had."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 
-from tuner.adapters.loads._h2load_log import Log, lost_connections, read_log, streams_of
-from tuner.ports import H2, Workload
+from tuner.adapters.loads._h2load_log import Log, follow_schedule, lost_connections, read_log, streams_of
+from tuner.ports import H2, ConnectTime, Workload
 
 REQUEST_US = 10_000
 
@@ -64,3 +65,83 @@ def test_a_stream_closed_before_its_request_was_sent_is_no_request():
 
     assert (len(log), log.unsent, log.broken) == (3, 2, 1)
     assert log.span_s == pytest.approx(0.0105)
+
+
+def at_rate(timeout_s: float | None = None) -> Workload:
+    """Ask 10 clients for 1000 requests/s: one request every 10 ms from each."""
+    return replace(workload(connections=10), rate_rps=1000.0, timeout_s=timeout_s)
+
+
+def bursts(*, stalls_at: int = 1000, stall_ms: int = 0) -> Log:
+    """Write a log of 10 clients that send together; the server does not answer in a stall.
+
+    After the stall each client sends what is due at once, one request of 1 ms after the other.
+    """
+    starts, latencies, free_ms = [], [], 0
+    for due_ms in range(0, 1000, 10):
+        start_ms = max(due_ms, free_ms)
+        took_ms = 1 + (stall_ms if due_ms == stalls_at else 0)
+        free_ms = start_ms + took_ms
+        if start_ms >= 1000:
+            break
+        starts += [1000 * start_ms] * 10
+        latencies += [1000 * took_ms] * 10
+    return Log(starts_us=starts, statuses=[200] * len(starts), latencies_us=latencies)
+
+
+def test_requests_that_are_sent_in_time_have_their_own_latency():
+    found = follow_schedule(bursts(), at_rate(), None, under_way=0)
+
+    assert set(found.correct_us) == {1000}
+    assert found.late_us[-1] == 0
+    assert found.unanswered == 0
+
+
+def test_a_stall_delays_the_requests_that_were_due_meanwhile():
+    found = follow_schedule(bursts(stalls_at=500, stall_ms=100), at_rate(), None, under_way=0)
+
+    assert max(found.correct_us) == 101_000
+    # Due 10 ms after the stall began, sent 91 ms later; the next ones each 9 ms sooner.
+    assert found.late_us[-10:] == [91_000] * 10
+    assert found.late_us[-20:-10] == [82_000] * 10
+    assert found.unanswered == 0
+
+
+def test_requests_that_are_sent_a_millisecond_late_are_on_time():
+    on_time = bursts()
+    later = [start + 1000 * (start // 10_000 % 2) for start in on_time.starts_us]
+
+    assert follow_schedule(replace(on_time, starts_us=later), at_rate(), None, under_way=0).late_us[-1] == 0
+
+
+@pytest.mark.parametrize(("timeout_s", "unanswered"), [(None, 250), (0.5, 0)])
+def test_what_waits_long_to_be_sent_at_the_end_has_failed(timeout_s: float | None, unanswered: int):
+    """From 0.5 s on nothing is answered in the window, and requests that are due later wait."""
+    found = follow_schedule(
+        bursts(stalls_at=490, stall_ms=600), at_rate(timeout_s), None, under_way=0
+    )
+
+    assert found.unanswered == unanswered
+
+
+def test_a_server_that_is_too_slow_from_the_beginning_is_held_against_the_rate():
+    """Each of 10 clients waits 20 ms for a response, and a request is due every 10 ms."""
+    starts = [1000 * start_ms for start_ms in range(0, 1000, 20) for _ in range(10)]
+    slow = Log(starts_us=starts, statuses=[200] * 500, latencies_us=[20_000] * 500)
+
+    found = follow_schedule(slow, at_rate(), None, under_way=0)
+
+    assert found.late_us[-1] > 400_000
+    assert found.unanswered > 200
+
+
+def test_clients_that_connect_one_after_the_other_are_not_late():
+    """Their requests come one after the other, too."""
+    starts = [1000 * (client + 10 * number) for number in range(99) for client in range(10)]
+    log = Log(starts_us=starts, statuses=[200] * len(starts), latencies_us=[500] * len(starts))
+    connected = ConnectTime(min_ms=0.1, mean_ms=5.0, max_ms=9.1)
+
+    found = follow_schedule(log, at_rate(), connected, under_way=0)
+
+    assert found.late_us[-1] == 0
+    assert set(found.correct_us) == {500}
