@@ -69,7 +69,7 @@ def _has_failed(baseline: Trial) -> bool:
     return baseline.state is State.FAILED or (
         baseline.state is State.INVALID
         and bool(windows)
-        and all(Check.GENERATOR in checks for checks in windows)
+        and all(checks & {Check.GENERATOR, Check.SCHEDULE} for checks in windows)
     )
 
 

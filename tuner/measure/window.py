@@ -112,6 +112,7 @@ def run_window(
         asked_s=duration_s, result=result, counters=counters, generator_cpu=sent.busy, lost=sent.lost,
         problem=sent.problem, problems_in_row=problems_before + 1, baseline=baseline,
         not_effective=deployment.no_longer_effective(), requests_total=requests_total,
+        rate_rps=load.rate_rps,
         expected=deployment.load.expected,
         local_ports=DEFAULT_PORTS * len({share.workload.url for share in shares}),
     )  # fmt: skip

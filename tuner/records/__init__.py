@@ -15,6 +15,7 @@ from pydantic import Field
 from tuner.ports import Config, ConnectTime, Failures, Latency
 from tuner.records.blend import Blend
 
+P99 = 0.99
 GENERATOR_BUSY = 0.90
 """Share of the load generator's CPUs. From there on goodput is a lower bound: the generator is measured."""
 
@@ -51,11 +52,20 @@ class Role(StrEnum):
 
 
 class Metric(StrEnum):
-    """What a study maximizes."""
+    """What a study maximizes; of what it minimizes, the reciprocal."""
 
     GOODPUT = "goodput"
     PER_CPU = "goodput_per_cpu"
     """Correct responses per CPU second of the server, for where the load generator limits goodput."""
+    CPU = "cpu_us_per_request"
+    """At a fixed rate: correct responses per CPU second of the server, whatever it leaves idle."""
+    LATENCY_P99 = "latency_p99_ms"
+    """At a fixed rate: the reciprocal of the p99 in seconds."""
+
+    @property
+    def is_at_rate(self) -> bool:
+        """Whether it is compared at a fixed rate, where all that keep up have the same goodput."""
+        return self in {Metric.CPU, Metric.LATENCY_P99}
 
 
 class State(StrEnum):
@@ -84,6 +94,7 @@ class Check(StrEnum):
 
     GENERATOR = "generator"
     DURATION = "duration"
+    SCHEDULE = "schedule"
     SATURATED = "generator saturated"
     STEAL = "steal"
     FOREIGN = "foreign CPU"
@@ -177,9 +188,16 @@ class Window:
             return self.blend.combine({name: part.log_goodput for name, part in self.parts.items()})
         if self.metric is Metric.GOODPUT:
             return self.log_goodput
-        return (
-            math.log(max(self.correct / self.server_cost_s, 0.01)) if self.server_cost_s else math.log(0.01)
-        )
+        return math.log(max(self._compared, 0.01))
+
+    @property
+    def _compared(self) -> float:
+        """What a metric other than goodput compares; 0 where it was not measured."""
+        if self.metric is Metric.LATENCY_P99:
+            p99_ms = None if self.latency is None else self.latency.quantiles_ms.get(P99)
+            return 1000 / p99_ms if p99_ms else 0.0
+        cost_s = self.counters.get("server_cpu_s", 0.0) if self.metric is Metric.CPU else self.server_cost_s
+        return self.correct / cost_s if cost_s else 0.0
 
     @property
     def server_cost_s(self) -> float:

@@ -23,8 +23,8 @@ UNKNOWN = 0.5
 
 
 def is_searched_by_cost(trials: Sequence[Trial]) -> bool:
-    """Return whether a study compares what the server's CPUs give instead of goodput."""
-    return any(window.metric is Metric.PER_CPU for trial in trials for window in trial.windows)
+    """Return whether a study compares something else than goodput: CPU time, or response times."""
+    return any(window.metric is not Metric.GOODPUT for trial in trials for window in trial.windows)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

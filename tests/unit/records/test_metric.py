@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 
 from tests.unit.trials import trial, window
+from tuner.ports import Latency
 from tuner.records import Metric, Window, measured_by
 from tuner.records.as_json import window_from_json, window_to_json
 
@@ -60,3 +61,21 @@ def test_a_trial_is_worth_what_its_windows_are():
 
     assert made.log_value == pytest.approx((math.log(2000) + math.log(4000)) / 2)
     assert measured_by(made, Metric.GOODPUT).log_value == made.log_goodput
+
+
+def test_at_a_rate_a_shorter_p99_is_worth_more():
+    slow, quick = (
+        replace(
+            window(1000), metric=Metric.LATENCY_P99, latency=Latency(quantiles_ms={0.99: p99_ms}, samples=1000)
+        )
+        for p99_ms in (8.0, 4.0)
+    )
+
+    assert math.exp(quick.log_value - slow.log_value) == pytest.approx(2.0)
+    assert math.exp(replace(slow, latency=None).log_value) == pytest.approx(0.01)
+
+
+def test_at_a_rate_a_server_is_not_charged_for_what_it_leaves_idle():
+    waiting = replace(loaded(generator=0.1), metric=Metric.CPU)
+
+    assert per_cpu(waiting) == pytest.approx(2000)

@@ -25,6 +25,7 @@ __all__ = [
 CHECKS: tuple[Callable[[WindowFacts], Verdict | None], ...] = (
     load_checks.generator,
     load_checks.duration,
+    load_checks.schedule,
     load_checks.saturated,
     host_checks.steal,
     host_checks.foreign,

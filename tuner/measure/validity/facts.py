@@ -105,6 +105,8 @@ class WindowFacts:
     """Which load host could not be used, and why."""
     requests_total: int | None = None
     """Requests after which the load should have ended; None for a load that ends by time."""
+    rate_rps: float | None = None
+    """Requests/s that were due; None for a load that is sent as fast as responses come."""
     problems_in_row: int = 1
     """Windows in a row in which the generator failed or gave up, this one included, if it did."""
     baseline: BaselineFacts = HEALTHY
