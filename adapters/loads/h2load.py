@@ -19,7 +19,7 @@ What h2load counts, by its source (h2load.cc of 1.52.0), in a run with -D, or wi
 * Over TLS no certificate is looked at (SSL_VERIFY_NONE); the probes before the load have done so.
 * A socket that cannot be had (no local port, no open file) ends it by an assertion.
 * With --rps a client sends at its rate, but one request at a time over HTTP/1.1. A request that is due while
-  its client waits is sent later; up to 100 requests/s on a connection, its latency counts from when it was due.
+  its client waits is sent later. Up to 100 requests/s on a connection, latency counts from when it was due.
   All clients connect at once, so that their requests come in bursts of one per client.
 * With -n each client has its share of the requests beforehand. One that loses its connection gives up what
   is left of its share, and the others do not take it over: that is counted as failed. It ends when all have,

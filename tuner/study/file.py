@@ -21,7 +21,7 @@ from tuner.space.yaml_text import LARGEST_FILE_BYTES, Document, read_yaml
 from tuner.space.yaml_text import Path as Keys
 from tuner.study.loads.builtin_loads import BUILTIN, BUILTIN_LOADS, INDEX, BuiltinLoad
 from tuner.study.loads.mix import list_secrets, read_path, weigh
-from tuner.study.objective import parse_constraint, parse_objective
+from tuner.study.objective import AT_RATE, GOODPUT, Objective, parse_constraint, parse_objective
 from tuner.study.schema import (
     MODEL,
     CheckLoadEntry,
@@ -147,6 +147,7 @@ class _Reading:
                 at=("budget", "window_s"),
             )
         objective = parse_objective(file.objective, self._where("objective"))
+        self._refuse_rate(objective)
         if file.optimizer in ONE_OBJECTIVE and objective.cost is not None:
             wrong = f"{quote(file.optimizer)} optimizes one objective, and the study has two"
             raise Refused(wrong, "Name another optimizer, or leave the cost out", at=("optimizer",))
@@ -186,6 +187,21 @@ class _Reading:
             title=file.title,
             source=file.source,
         )
+
+    def _refuse_rate(self, objective: Objective) -> None:
+        """Raise Refused for a rate whose objective it decides, and for an objective that needs a rate."""
+        rates = [index for index, each in enumerate(self.file.loads) if each.rate is not None]
+        if rates:
+            wrong = "several loads are compared by their goodput, which a rate would fix"
+            raise Refused(wrong, "Leave `rate:` out, or write one `load:`", at=("loads", rates[0], "rate"))
+        at_rate = " or ".join(f"`objective: {each}`" for each in AT_RATE)
+        if self.file.load.rate is not None and not objective.metric.is_at_rate:
+            wrong = "at a fixed rate, all configurations that keep up have the same goodput"
+            raise Refused(wrong, f"Write {at_rate}", at=("load", "rate"))
+        if self.file.load.rate is None and objective.metric.is_at_rate:
+            wrong = f"`{objective}` alone needs a fixed rate, or it would follow goodput"
+            remedy = f"Write `load: {{rate: 1000}}`, or `objective: [{GOODPUT}, {objective}]`"
+            raise Refused(wrong, remedy, at=("objective",))
 
     def _where(self, *keys: str | int) -> str:
         return str(self.document.place(keys))
@@ -284,6 +300,7 @@ class _Reading:
                 content=entry.content,
                 token_directory=self._token_directory(entry),
                 connections=entry.connections,
+                rate_rps=entry.rate_rps,
                 requests_total=entry.requests_total,
                 time_limit_s=entry.time_limit_s,
                 timeout_s=entry.timeout_s,

@@ -8,13 +8,15 @@ from difflib import get_close_matches
 from statistics import fmean
 
 from tuner.errors import UsageError
-from tuner.records import State, Trial, name_loads, under_load
+from tuner.records import Metric, State, Trial, name_loads, under_load
 from tuner.records.latency import merge
 from tuner.space.values import format_number
 
 GOODPUT = "maximize goodput_rps"
 COSTS = ("latency_p50_ms", "latency_p99_ms", "cpu_us_per_request")
 """Metrics that may be minimized beside it."""
+AT_RATE = {f"minimize {metric}": metric for metric in (Metric.LATENCY_P99, Metric.CPU)}
+"""Objectives of a study whose load has a rate, at which all that keep up have the same goodput."""
 SERVER_CPU = "server_cpu_s"
 """Counter of a window: CPU seconds of the server."""
 STARTED = "started"
@@ -123,17 +125,23 @@ _FORM = re.compile(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Objective:
-    """Goodput is maximized, alone or against a cost that is minimized."""
+    """Goodput is maximized, alone or against a cost; at a fixed rate, another metric is minimized."""
+
+    metric: Metric = Metric.GOODPUT
 
     cost: str | None = None
     """A metric."""
 
     def __str__(self) -> str:
+        if self.metric is not Metric.GOODPUT:
+            return f"minimize {self.metric}"
         return GOODPUT if self.cost is None else f"{GOODPUT}, minimize {self.cost}"
 
 
 def parse_objective(texts: Sequence[str], where: str) -> Objective:
     """Read one objective, or goodput and a cost. Raises UsageError."""
+    if len(texts) == 1 and (metric := AT_RATE.get(" ".join(texts[0].split()))):
+        return Objective(metric=metric)
     known = {f"minimize {metric}": metric for metric in COSTS}
     given = [" ".join(text.split()) for text in texts]
     for text in given:
@@ -233,6 +241,8 @@ def _greatest_slack(constraint: Constraint, trial: Trial, baselines: Sequence[Tr
 def unmeasured(trial: Trial, constraints: Sequence[Constraint], objective: Objective) -> tuple[str, ...]:
     """Return the bounds and the cost on what nobody reports."""
     wanted = {f"constraint {each}": each.metric for each in constraints}
+    if objective.metric is not Metric.GOODPUT:
+        wanted[f"objective {objective}"] = objective.metric.value
     if objective.cost is not None:
         wanted[f"objective minimize {objective.cost}"] = objective.cost
     return tuple(name for name, metric in wanted.items() if METRICS[metric](trial) is None)

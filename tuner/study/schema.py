@@ -37,7 +37,13 @@ from tuner.study.keys import (
     read_text,
 )
 from tuner.study.loads.builtin_loads import BUILTIN, BUILTIN_LOADS
-from tuner.study.loads.load_bounds import LEAST_REQUESTS, MOST_CONNECTIONS, MOST_REQUESTS, MOST_WINDOW_S
+from tuner.study.loads.load_bounds import (
+    LEAST_REQUESTS,
+    MOST_CONNECTIONS,
+    MOST_RATE_RPS,
+    MOST_REQUESTS,
+    MOST_WINDOW_S,
+)
 from tuner.study.loads.mix import (
     BODIES,
     CONTAINS,
@@ -53,7 +59,8 @@ from tuner.study.loads.mix import (
     read_path,
     refuse_packed,
 )
-from tuner.study.objective import COSTS, GOODPUT, METRICS
+from tuner.study.loads.rate import SCHEMA, Rate, read_rate
+from tuner.study.objective import AT_RATE, COSTS, GOODPUT, METRICS
 from tuner.study.presets import MOST_MINUTES, MOST_SET_S, MOST_TRIALS, PRESETS
 
 SQLITE = "sqlite"
@@ -76,11 +83,11 @@ MOST_STREAMS = 100
 """What every server has to allow for (RFC 9113, section 6.5.2: no less than 100 is recommended)."""
 
 _BOUND = rf"^\s*({'|'.join(METRICS)})\s*<=\s*([-+.0-9eE]+|default)\s*(%|[a-zµ]+)?(\s*unlike\s+default)?\s*$"
-_OBJECTIVE = {"enum": [GOODPUT]}
+_OBJECTIVE = {"enum": [GOODPUT, *AT_RATE]}
 _OBJECTIVES = {
     "type": "array",
     "items": {"enum": [GOODPUT, *(f"minimize {metric}" for metric in COSTS)]},
-    "contains": _OBJECTIVE,
+    "contains": {"enum": [GOODPUT]},
     "uniqueItems": True,
     "maxItems": 2,
 }
@@ -323,6 +330,15 @@ class LoadEntry(Entry):
         "Built-in content that is requested in place of a path; `tuner loads` lists it.", "images", ""
     )
     connections: int = key("Connections at once.", 400, 100, ge=1, le=MOST_CONNECTIONS)
+    rate: Annotated[Rate | None, *read_as(read_rate, SCHEMA)] = key(
+        "Requests per second, each sent when it is due; `peak` or `2 × peak` is that of a log. Default: as "
+        "fast as responses come.",
+        3500, None,
+    )  # fmt: skip
+    peak_rps: float | None = key(
+        "Requests per second in the busiest minute of a log, for `rate: peak`.",
+        1750, None, ge=0.001, le=MOST_RATE_RPS,
+    )  # fmt: skip
     keepalive: Flag = key("false opens a new connection for each request.", False, True)  # noqa: FBT003
     threads: int = key("Threads of the load generator.", 2, 1, ge=1, le=256)
     protocol: Annotated[str, *one_of(HTTP1, H2, H2C)] = key(
@@ -381,6 +397,13 @@ class LoadEntry(Entry):
         "",
     )
 
+    @property
+    def rate_rps(self) -> float | None:
+        """Return the requests per second that are due; None for a load as fast as responses come."""
+        if self.rate is None:
+            return None
+        return self.rate.number * ((self.peak_rps or 0.0) if self.rate.is_of_peak else 1.0)
+
     @model_validator(mode="after")
     def _fit_connections(self) -> Self:
         if self.threads > self.connections:
@@ -398,6 +421,12 @@ class LoadEntry(Entry):
         if self.requests_total is not None and self.requests_total < self.connections:
             wrong = f"{self.requests_total} requests are too few for {self.connections} connections"
             raise Refused(wrong, f"Give {self.connections} to {MOST_REQUESTS}", at=("requests_total",))
+        if self.rate is not None and self.requests_total is not None:
+            wrong = "`rate:` and `requests_total:` cannot be combined"
+            raise Refused(wrong, "Leave one of them out", at=("rate",))
+        if self.rate is not None and self.rate.is_of_peak and self.peak_rps is None:
+            wrong = "the peak of the log is not known"
+            raise Refused(wrong, "Write `peak_rps:`, or a number of requests per second", at=("rate",))
         if self.streams > 1 and self.protocol == HTTP1:
             raise Refused(
                 f"{self.streams} requests at once on one connection need HTTP/2",
@@ -629,7 +658,8 @@ class StudyFile(Entry):
     )  # fmt: skip
     content: Text = key("builtin, or the path of a document root to serve.", "/srv/www", BUILTIN)
     objective: Annotated[OneOrMore, WithJsonSchema({"anyOf": [_OBJECTIVE, _OBJECTIVES]})] = key(
-        "Goodput, alone or against one cost: [maximize …, minimize …].",
+        "Goodput, alone or against one cost: [maximize …, minimize …]. With `load: rate`, what is minimized "
+        "at that rate.",
         [GOODPUT, f"minimize {COSTS[1]}"], (GOODPUT,), json_schema_extra={"default": GOODPUT},
     )  # fmt: skip
     constraints: Annotated[

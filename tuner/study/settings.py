@@ -62,6 +62,8 @@ class LoadSettings(LoadShape):
     """The mix that is sent; empty for the path alone."""
     content: str = ""
     """Name of the built-in content that path and mix are of; empty for the study's own."""
+    rate_rps: float | None = None
+    """Requests per second that are due; None for a load that is sent as fast as responses come."""
     requests_total: int | None = None
     """Requests after which each window ends; None where windows have the plan's length."""
     time_limit_s: float = 60.0
@@ -145,6 +147,7 @@ class LoadSettings(LoadShape):
             *((f"accepts {self.accept_encoding}",) if self.accept_encoding else ()),
             *((f"headers {describe_headers(self.headers)}",) if self.headers else ()),
             *(() if self.verifies else ("certificates not checked",)),
+            *(() if self.rate_rps is None else (f"{self.rate_rps:,.6g} requests/s",)),
             *(() if self.requests_total is None else (f"windows of {self.requests_total:,} requests",)),
             *(() if self.timeout_s is None else (f"timeout {self.timeout_s:g} s",)),
         )

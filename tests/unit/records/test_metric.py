@@ -6,7 +6,6 @@ from dataclasses import replace
 import pytest
 
 from tests.unit.trials import trial, window
-from tuner.ports import Latency
 from tuner.records import Metric, Window, measured_by
 from tuner.records.as_json import window_from_json, window_to_json
 
@@ -64,12 +63,7 @@ def test_a_trial_is_worth_what_its_windows_are():
 
 
 def test_at_a_rate_a_shorter_p99_is_worth_more():
-    slow, quick = (
-        replace(
-            window(1000), metric=Metric.LATENCY_P99, latency=Latency(quantiles_ms={0.99: p99_ms}, samples=1000)
-        )
-        for p99_ms in (8.0, 4.0)
-    )
+    slow, quick = (replace(window(1000, p99_ms=each), metric=Metric.LATENCY_P99) for each in (8.0, 4.0))
 
     assert math.exp(quick.log_value - slow.log_value) == pytest.approx(2.0)
     assert math.exp(replace(slow, latency=None).log_value) == pytest.approx(0.01)

@@ -6,14 +6,16 @@ import pytest
 from tests.unit.trials import DEFAULT, failed, trial, window
 from tuner.errors import UsageError
 from tuner.measure.rounds import join
-from tuner.records import State
+from tuner.records import Metric, State
 from tuner.study.objective import (
     STARTED,
     Constraint,
+    Objective,
     failure_rate,
     parse_constraint,
     parse_objective,
     slacks,
+    unmeasured,
 )
 
 FEW_FAILURES = Constraint(metric="failure_rate", limit=0.001)
@@ -116,7 +118,7 @@ def test_goodput_may_be_weighed_against_one_cost():
     "texts",
     [
         [],
-        ["minimize latency_p99_ms"],
+        ["minimize latency_p50_ms"],
         ["maximize goodput_rps", "maximize goodput_rps"],
         ["maximize goodput_rps", "minimize latency_p99_ms", "minimize cpu_us_per_request"],
     ],
@@ -126,6 +128,14 @@ def test_what_cannot_be_optimized_together_is_refused(texts):
         UsageError, match=r"cannot be the objective. Write maximize goodput_rps, alone or with"
     ):
         parse_objective(texts, WHERE)
+
+
+def test_at_a_rate_a_metric_is_minimized_by_itself():
+    objective = parse_objective([" minimize  latency_p99_ms"], WHERE)
+
+    assert objective == Objective(metric=Metric.LATENCY_P99)
+    assert str(objective) == "minimize latency_p99_ms"
+    assert unmeasured(with_windows(window(100)), (), objective) == ("objective minimize latency_p99_ms",)
 
 
 def test_a_cost_that_does_not_exist_names_the_nearest():
