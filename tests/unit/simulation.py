@@ -94,7 +94,9 @@ def make_setup(
 ) -> Setup:
     """Make a setup for a host that is never asked for anything."""
     nothing: Any = SimpleNamespace()
-    load = Load(generator=Wrk(), shape=settings.load, interrupt_threads=())
+    load = Load(
+        generator=Wrk(), shape=settings.load, interrupt_threads=(), rate_rps=settings.load.rate_rps
+    )
     return Setup(
         settings=settings, host=MemoryHost(), servers={}, facts={}, space=space, space_facts={}, load=load,
         target=nothing, placement=place(cpus), fingerprint=FINGERPRINT, fixed_rate=fixed_rate,

@@ -9,7 +9,7 @@ import logging
 from tuner.campaign.baselines import measure_baseline
 from tuner.campaign.experiment import Experiment, PlanChanged
 from tuner.campaign.generator_room import give_generator_room
-from tuner.campaign.metric import settle_metric
+from tuner.campaign.metric import settle_metric, settle_objective
 from tuner.campaign.pace import settle_pace
 from tuner.campaign.stages.ablation import ablate
 from tuner.campaign.stages.confirm import CONFIRMED, confirm, find_planned, speaks_against_winner
@@ -103,6 +103,7 @@ def calibrate(experiment: Experiment) -> None:
 
     Where several hosts show the noise together, each shows its own level at least.
     """
+    settle_objective(experiment)
     wanted = experiment.plan.calibration_trials
     while (done := min(experiment.count_baselines(), wanted)) < wanted or (
         len(experiment.baselines()) < (LEAST_BASELINES if experiment.is_alone else 1)

@@ -1,4 +1,6 @@
-"""What a study maximizes, settled once, before its search: goodput, or what the server's CPUs give.
+"""What a study compares, settled once, before its search: goodput, or what the server's CPUs give.
+
+At a fixed rate, the study file says what: response times, or CPU time.
 
 Where the load generator is the limit, goodput is the generator's. Then the study compares requests per CPU
 second of the server, and says so; where even that cannot be read, it ends before it has cost five minutes.
@@ -17,6 +19,13 @@ REMEDY = (
     "Give the generator more CPUs or threads (`load.threads`), load hosts of its own (`load.host`, for "
     "installed services), or use one that needs less CPU time"
 )
+
+
+def settle_objective(experiment: Experiment) -> None:
+    """Keep what a study at a fixed rate minimizes, before its first trial."""
+    metric = experiment.setup.settings.objective.metric
+    if metric.is_at_rate and experiment.storage.recall(METRIC) is None:
+        experiment.storage.remember(METRIC, metric)
 
 
 def settle_metric(experiment: Experiment) -> None:

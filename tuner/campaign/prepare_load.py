@@ -1,5 +1,6 @@
 """Finds the load generators of a study, and refuses what they cannot send, before anything is started."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -22,7 +23,7 @@ def make_generators(settings: Study) -> tuple[LoadGenerator, ...]:
 def _make_generator(settings: Study, load: LoadSettings) -> LoadGenerator:
     with in_file(settings.path):
         generator = plugins.make_load_generator(load.generator, **load.options())
-    example = replace(example_workload(load), requests=load.requests)
+    example = replace(example_workload(load), requests=load.requests, rate_rps=load.rate_rps)
     if "://" in load.path:
         example = replace(example, url=load.path)
     counted = replace(example, requests_total=load.requests_total, duration_s=load.time_limit_s)
@@ -30,9 +31,28 @@ def _make_generator(settings: Study, load: LoadSettings) -> LoadGenerator:
         # It warms up by time, and is then measured as the study says.
         for each in (example, counted if load.requests_total else example):
             generator.command(each)
+        _refuse_rate(generator, load)
     except UsageError as error:
         raise UsageError(f"{settings.path}: load: {error}") from error
     return generator
+
+
+def _refuse_rate(generator: LoadGenerator, load: LoadSettings) -> None:
+    """Raise UsageError for a rate that the generator cannot keep with the response times counted from it."""
+    if load.rate_rps is None:
+        return
+    most_rps = getattr(generator, "most_rps_per_connection", None)
+    if most_rps is None:
+        raise UsageError(
+            f"load generator {generator.name}: it does not count response times from when a request was due. "
+            "Use h2load or oha, or leave `load.rate:` out."
+        )
+    least = math.ceil(load.rate_rps / most_rps)
+    if load.connections < least:
+        raise UsageError(
+            f"load generator {generator.name}: it keeps at most {most_rps:g} requests/s on a connection, and "
+            f"{load.rate_rps:g} requests/s are due. Write `connections: {least}` or more."
+        )
 
 
 def describe_generators(generators: Sequence[LoadGenerator], hosts: Mapping[str, Host]) -> str:
@@ -47,7 +67,7 @@ def prepare_load(settings: Study, generators: Sequence[LoadGenerator], target: H
     loads = [
         replace(
             first, generator=generator, shape=load, requests_total=load.requests_total,
-            time_limit_s=load.time_limit_s, timeout_s=load.timeout_s,
+            time_limit_s=load.time_limit_s, timeout_s=load.timeout_s, rate_rps=load.rate_rps,
         )
         for generator, load in zip(generators, settings.all_loads, strict=True)
     ]  # fmt: skip
@@ -58,9 +78,13 @@ def prepare_load(settings: Study, generators: Sequence[LoadGenerator], target: H
 
 
 def prepare_fixed_rate(load: Load, settings: Study, hosts: Mapping[str, Host]) -> Load | None:
-    """Return the load with a generator that can keep a rate, when it is there and can send it."""
+    """Return the load with a generator that can keep a rate, when it is there and can send it.
+
+    None for a load that has a rate itself: its response times are compared already.
+    """
     speaks = getattr(load.generator, "speaks", HTTP)
-    if not load.shape.keepalive or settings.load.requests or load.beside or speaks != HTTP:
+    has_rate = load.rate_rps is not None
+    if has_rate or not load.shape.keepalive or settings.load.requests or load.beside or speaks != HTTP:
         return None
     generator = plugins.make_rate_generator()
     if generator is None:

@@ -326,7 +326,7 @@ def _measure_check_loads(
     Raises NotReady where a response is another than the study says.
     """
     asked = {each.name: deployment.under_check_load(each.name) for each in settings.check_loads}
-    alone = replace(load, beside=(), requests_total=None)
+    alone = replace(load, beside=(), requests_total=None, rate_rps=None)
     return {
         each.name: (asked[each.name], measure_default(asked[each.name], replace(alone, shape=each.load)))
         for each in settings.check_loads

@@ -133,6 +133,7 @@ def measure_check_loads(
         Crashed: the server ended by itself.
     """
     retries.begin_trial()
+    load = replace(load, rate_rps=None)  # at a rate, all that keep up serve the same
     usual_rps = run_window(deployment, load, WARM_UP_S).goodput_rps
     for check_load in check_loads:
         try:

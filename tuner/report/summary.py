@@ -501,7 +501,8 @@ def describe_across(settings: Study) -> str:
 
 def name_metric(metric: Metric) -> str:
     """Return what a study maximizes as its explanation names it."""
-    return "goodput_rps" if metric is Metric.GOODPUT else "requests_per_cpu_s"
+    names = {Metric.GOODPUT: "goodput_rps", Metric.LATENCY_P99: "1 / latency_p99_ms"}
+    return names.get(metric, "requests_per_cpu_s")
 
 
 def _explain(
@@ -569,7 +570,8 @@ def gather_arm(config: Config, trials: Sequence[Trial]) -> Arm:
 
 
 def _per_cpu(trials: Sequence[Trial]) -> float | None:
-    if not any(window.metric is Metric.PER_CPU for trial in trials for window in trial.valid_windows):
+    per_cpu = {Metric.PER_CPU, Metric.CPU}
+    if not any(window.metric in per_cpu for trial in trials for window in trial.valid_windows):
         return None
     return _geometric_mean([trial.log_value for trial in trials])
 

@@ -60,6 +60,8 @@ def judge_warm_up(warmup_window: Window, baseline_value: float) -> str | None:
     """
     if warmup_window.failure_rate > HOPELESS_FAILURES:
         return f"{100 * warmup_window.failure_rate:.0f} % of requests failed in the warm-up, more than 5 %"
+    if warmup_window.metric is Metric.LATENCY_P99:
+        return None  # a cold server is slow in its first second, whatever its settings are
     value = math.exp(warmup_window.log_value)
     if value < HOPELESS_SHARE * baseline_value:
         unit = "s" if warmup_window.metric is Metric.GOODPUT else "CPU second"

@@ -22,7 +22,7 @@ from tuner.errors import TargetError
 from tuner.records import Metric, Role
 from tuner.report.summary import summarize
 from tuner.study.facts import CONFIRMATION, FINGERPRINT, METRIC, REJECTED
-from tuner.study.objective import SERVER_CPU
+from tuner.study.objective import SERVER_CPU, Objective
 
 LIMITED_RPS = 0.8 * BASE_RPS
 """The server is 80 % busy when the generator is at its limit."""
@@ -190,3 +190,20 @@ def test_the_verdict_says_what_both_serve_where_the_last_one_serves_less(setting
     )
     summary = summarize(settings, campaign.setup.space, campaign.storage, running=False, version="1")
     assert [each.constraint for each in summary.assessments][-1] == "goodput_rps >= 0.98 × default"
+
+
+def test_at_a_rate_a_study_minimizes_what_its_file_says(settings):
+    rate_rps = 0.6 * BASE_RPS
+    at_rate = replace(
+        settings,
+        load=replace(settings.load, rate_rps=rate_rps), objective=Objective(metric=Metric.LATENCY_P99),
+    )  # fmt: skip
+    campaign = campaign_on(at_rate, SimulatedHost())
+
+    assert run_campaign(campaign) == "confirmed"
+
+    gain = gain_of(campaign)
+    assert campaign.storage.recall(METRIC) is Metric.LATENCY_P99
+    # In the simulation a p99 falls with the square of what a configuration can serve.
+    assert gain.low < TRUE_RATIO**2 < gain.high
+    assert all(each.log_goodput == pytest.approx(math.log(rate_rps), abs=0.01) for each in campaign.trials)

@@ -42,7 +42,9 @@ class LatencyClaim:
 def compare_latency(experiment: Experiment, winner: Config) -> None:
     """Measure default and winner at the same fixed rate, in pairs; nothing when the plan leaves it out."""
     plan, load = experiment.plan, experiment.setup.fixed_rate
-    if not plan.rate_pairs or experiment.setup.load.beside:  # which of several loads would it be?
+    own = experiment.setup.load
+    # Which of several loads would it be? At a rate, the confirmation has compared response times.
+    if not plan.rate_pairs or own.beside or own.rate_rps is not None:
         return
     if load is None:
         generator = make_rate_generator()

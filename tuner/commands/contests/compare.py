@@ -170,7 +170,7 @@ def prepare_as_begun(settings: Study) -> tuple[Setup, ComparedMetric]:
     """Prepare a study with place and pace of its load as its run settled them; return what it maximizes."""
     setup, study = prepare(settings), _open_study(settings)
     if study is None:
-        return setup, ComparedMetric(metric=Metric.GOODPUT, blend=settings.blend)
+        return setup, ComparedMetric(metric=settings.objective.metric, blend=settings.blend)
     moved, pace = study.recall(MOVED_LOAD), study.recall(PACE)
     setup = setup if moved is None else setup.move(moved)
     maximized = ComparedMetric(metric=study.metric, blend=study.blend or settings.blend)

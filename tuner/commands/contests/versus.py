@@ -124,7 +124,7 @@ def prepare_together(
             "second of their servers"
         )
     (_, of_first), *_ = prepared.values()
-    return setups, replace(of_first, metric=Metric.PER_CPU if limited else Metric.GOODPUT), notes
+    return setups, replace(of_first, metric=Metric.PER_CPU) if limited else of_first, notes
 
 
 def give_same_room(setups: Mapping[str, Setup]) -> tuple[Mapping[str, Setup], list[str]]:
