@@ -10,7 +10,7 @@ from tuner.measure.trial import NO_JUDGES, measure_trial
 from tuner.measure.validity import RetryBudget
 from tuner.measure.window import Load, run_window, send_beside
 from tuner.ports import Config
-from tuner.records import GENERATOR_BUSY, Metric, Role, State, Timing, Trial, Window
+from tuner.records import GENERATOR_BUSY, Metric, Role, State, Timing, Trial, Window, measured_by
 from tuner.statistics.bottleneck import Bottleneck, find_bottleneck
 from tuner.statistics.noise import Noise, detectable_gain, estimate_noise, half_width, size_pairs
 from tuner.study.presets import Plan
@@ -46,15 +46,19 @@ class Calibration:
     """Connections → requests per second."""
     plateau: int
     """Connections from which on goodput does not grow."""
+    metric: Metric = Metric.GOODPUT
+    """What the study compares."""
+    rate_rps: float | None = None
+    """Requests/s that were due; None where the load is sent as fast as responses come."""
 
     def lines(self) -> list[str]:
         """Return the result in a few lines, what can be proved first."""
         sigma_w, sigma_b = 100 * self.noise.sigma_window, 100 * self.noise.sigma_trial
         drift = 100 * (self.noise.drift_per_s * 60) ** 0.5
-        curve = ", ".join(f"{count}: {rate:,.0f}" for count, rate in self.by_connections.items())
+        compared = "" if self.metric is Metric.GOODPUT else f" in {self.metric.value}"
         return [
             (
-                f"noise      this host can prove gains of {100 * self.provable_gain:.1f} % or more "
+                f"noise      this host can prove gains of {100 * self.provable_gain:.1f} % or more{compared} "
                 f"({self.pairs} pairs of {self.windows} windows, ±{100 * self.half_width:.1f} %)"
                 f"{self._advice()}"
             ),
@@ -62,6 +66,18 @@ class Calibration:
                 f"           {sigma_w:.1f} % within a trial, {sigma_b:.1f} % between trials, "
                 f"{drift:.1f} % drift in a minute ({self.trials} trials)"
             ),
+            *self._tell_load(),
+        ]
+
+    def _tell_load(self) -> list[str]:
+        """Return what limits the load; at a rate, whether the default takes it."""
+        curve = ", ".join(f"{count}: {rate:,.0f}" for count, rate in self.by_connections.items())
+        if self.rate_rps is not None:
+            return [
+                f"generator  {self.bottleneck}",
+                f"load       requests/s by connections: {curve}; {self.rate_rps:,.6g} requests/s were due",
+            ]
+        return [
             (
                 f"generator  {self.bottleneck}; two generators reach {self.second_generator:.2f}× the "
                 f"goodput of one: {self._headroom()}"
@@ -85,6 +101,11 @@ class Calibration:
             return "the generator has no reserve, so results are lower bounds; give it more CPUs"
         return "the generator has reserves"
 
+    def _find_metric(self) -> Metric:
+        """Return what a run compares: what the load generator cannot limit."""
+        is_limited = self.metric is Metric.GOODPUT and self.bottleneck.is_generator
+        return Metric.PER_CPU if is_limited else self.metric
+
     def as_json(self) -> dict[str, Any]:
         """Return the same for scripts."""
         return {
@@ -96,7 +117,7 @@ class Calibration:
             "windows": self.windows,
             "generator_cpu": self.generator_cpu,
             "server_cpu": self.bottleneck.server_busy,
-            "metric": (Metric.PER_CPU if self.bottleneck.is_generator else Metric.GOODPUT).value,
+            "metric": self._find_metric().value,
             "second_generator": self.second_generator,
             "by_connections": {str(count): rate for count, rate in self.by_connections.items()},
             "plateau": self.plateau,
@@ -104,7 +125,13 @@ class Calibration:
 
 
 def calibrate(
-    target: Target, default: Config, load: Load, plan: Plan, tell: Callable[[int, int], None]
+    target: Target,
+    default: Config,
+    load: Load,
+    plan: Plan,
+    tell: Callable[[int, int], None],
+    *,
+    metric: Metric = Metric.GOODPUT,
 ) -> Calibration:
     """Measure the noise and the generator with trials of the default.
 
@@ -115,13 +142,17 @@ def calibrate(
     trials = []
     for number in range(plan.calibration_trials):
         tell(number, plan.calibration_trials)
-        trials.append(_baseline(target, default, load, full, number))
+        trials.append(measured_by(_baseline(target, default, load, full, number), metric))
     noise = estimate_noise(trials)
     pairs, windows = size_confirmation(noise, plan, _deploy_s(trials))
     with target.deploy(default) as deployment:
         run_window(deployment, load, 1.0)
-        single, double = _compare_generators(deployment, load)
-        by_connections = _find_plateau(deployment, load)
+        if load.rate_rps is None:
+            single, double = _compare_generators(deployment, load)
+            by_connections = _find_plateau(deployment, load)
+        else:
+            single = run_window(deployment, load, 1.0)
+            double, by_connections = single.goodput_rps, {load.shape.connections: single.goodput_rps}
     best = max(by_connections.values())
     return Calibration(
         noise=noise,
@@ -134,6 +165,8 @@ def calibrate(
         generator_cpu=single.generator_cpu,
         second_generator=double / single.goodput_rps if single.goodput_rps else 0.0,
         by_connections=by_connections,
+        metric=metric,
+        rate_rps=load.rate_rps,
         plateau=next(count for count, rate in by_connections.items() if rate >= best * (1 - GROWTH)),
     )
 
