@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from tuner.campaign.experiment import Experiment
 from tuner.errors import TargetError, UsageError
+from tuner.measure.rate import refuse_rate
 from tuner.ports import Config
 from tuner.records import Check, Role, State, Trial
 from tuner.statistics.baseline_level import BaselineLevel
@@ -24,7 +25,7 @@ def measure_baseline(experiment: Experiment) -> list[Config]:
     Returns the configurations that have to be measured again because the machine has changed since.
 
     Raises:
-        TargetError: the default failed too often in a row.
+        TargetError: the default failed too often in a row, or does not take the rate of the study.
         UsageError: a constraint or a cost is not measured, or the default itself breaks a constraint.
     """
     opening = Opening(role=Role.BASELINE, config=experiment.default, arm=DEFAULT_ARM)
@@ -33,6 +34,8 @@ def measure_baseline(experiment: Experiment) -> list[Config]:
         _refuse_failing_default(experiment.own_trials(), baseline)
         return []
     _refuse_unmeasured(experiment, baseline)
+    windows = [window for each in experiment.baselines() for window in each.valid_windows]
+    refuse_rate(experiment.setup.settings, experiment.setup.load, windows)
     _refuse_infeasible_default(experiment)
     earlier = [each for each in experiment.baselines() if each.number != baseline.number]
     if len(earlier) < LEAST_BEFORE or baseline.has_collapsed:

@@ -1,5 +1,6 @@
 """`tuner check`: everything that can be refused is refused before anything runs."""
 
+import math
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext
@@ -20,20 +21,21 @@ from tuner.hosts.conflicts import Conflict
 from tuner.hosts.disk_room import LogGrowth, measure_growth
 from tuner.interrupts import signals_interrupt
 from tuner.measure.calibrate import Calibration
+from tuner.measure.rate import refuse_rate
 from tuner.measure.rounds import run_round
 from tuner.measure.unanswered import is_watched, patience_s
 from tuner.measure.validity.load import AGAIN
 from tuner.measure.window import Load, example_workload, run_counted_window, run_window
 from tuner.ports import FAILURE_KINDS, Host
-from tuner.records import Check, Role, State, Trial, Window
+from tuner.records import P99, Check, Metric, Role, State, Trial, Window
 from tuner.report.fidelity import Fidelity, compare
-from tuner.report.wording import capitalize, say_duration
+from tuner.report.wording import capitalize, say_duration, say_milliseconds
 from tuner.restore.recovery import describe_use
 from tuner.space import facts_from_json
 from tuner.study import Study
 from tuner.study.lock import locked
 from tuner.study.objective import FAILURE_RATE, RELATIVE, UNLIKE_DEFAULT
-from tuner.study.presets import PRESETS, Plan
+from tuner.study.presets import LEAST_FOR_TAIL, PRESETS, Plan
 from tuner.study.trust import name_programs, refuse_large_numbers, refuse_own_settings, refuse_untrusted
 
 MOST_FAILURES = 0.01
@@ -123,9 +125,21 @@ class Findings:
             if each.failure_rate > MOST_FAILURES
         )
         return (
-            *seen, *checks, *named, *unproven, *unverified, *failing, *self._bounds_above(),
-            *map(str, self.conflicts),
+            *seen, *checks, *named, *unproven, *unverified, *failing, *self._tail_too_small(),
+            *self._bounds_above(), *map(str, self.conflicts),
         )  # fmt: skip
+
+    def _tail_too_small(self) -> Iterator[str]:
+        """Yield a sentence where windows have too few requests for the p99 that the study minimizes."""
+        settings = self.setup.settings
+        if self.windows is None or settings.objective.metric is not Metric.LATENCY_P99:
+            return
+        requests = round((settings.load.rate_rps or 0.0) * self.windows.window_s)
+        if requests < LEAST_FOR_TAIL:
+            yield (
+                f"latency_p99_ms: a window has {requests:,} requests, and its p99 rests on the slowest "
+                f"{math.ceil(requests / 100)}. Use a longer preset, or raise `budget: window_s` or `rate:`"
+            )
 
     def _bounds_above(self) -> Iterator[str]:
         """Yield a sentence for each bound that the default broke in the window that was measured."""
@@ -199,7 +213,8 @@ class Findings:
         setup, found, settings = self.setup, self.setup.fingerprint, self.setup.settings
         versions = ", ".join(f"{name} {version}".strip() for name, version in found.servers.items())
         is_managed = isinstance(setup.target, ManagedTarget)
-        measured = f"{versions} on {found.host}: {_describe_window(self.window)} with {found.generator}"
+        served = _describe_window(self.window, settings.load.rate_rps)
+        measured = f"{versions} on {found.host}: {served} with {found.generator}"
         yield f"{'now    ' if is_managed else 'default'}    {measured}"
         if not is_managed:
             yield f"writes     {settings.folder}/ only; the installed services are not touched"
@@ -294,6 +309,7 @@ def check_study(
                     run_window(deployment, setup.load, WINDOW_S)
                 with _watching_logs(setup) as logs:
                     window, windows = measure_at_pace(deployment, setup.load, settings, plan)
+                    refuse_rate(settings, setup.load, [window], deployment)
                     checked = _measure_check_loads(deployment, setup.load, settings)
         except TrialFailed as failed:
             raise TargetError(_describe_failure(setup, failed)) from failed
@@ -305,6 +321,7 @@ def check_study(
             calibration = calibrate(
                 setup.target, setup.space.default(), setup.load, plan,
                 lambda done, total: progress.stage("calibrate", done, total),
+                metric=settings.objective.metric,
             )  # fmt: skip
     return Findings(
         setup=setup, window=window, deploy_s=deployment.duration_s, calibration=calibration,
@@ -401,8 +418,11 @@ def measure_at_pace(
 def describe_windows(load: Load, settings: Study, plan: Plan, response_s: float) -> Windows:
     """Return how long each trial is loaded, and what decided that."""
     usual = PRESETS[settings.preset]
+    tail_s = settings.plan(settings.preset).window_s if load.rate_rps is not None else 0.0
     if plan.keeps_window or plan.keeps_warmup:
         reason = "as the study file sets them"
+    elif usual.window_s < plan.window_s <= tail_s:
+        reason = f"a p99 needs {LEAST_FOR_TAIL:,} requests in a window"
     elif plan.window_s > usual.under(load.shape.connections).window_s:
         reason = f"a response of the default takes about {response_s:.1f} s"
     elif plan.window_s > usual.window_s:
@@ -440,11 +460,15 @@ def _worst_failure_rate(window: Window) -> float:
     return max((part.failure_rate for part in window.parts.values()), default=window.failure_rate)
 
 
-def _describe_window(window: Window) -> str:
-    """Return what a window gave, under each of several loads."""
+def _describe_window(window: Window, rate_rps: float | None) -> str:
+    """Return what a window gave, under each of several loads; at a rate, what was due and the p99."""
     parts = {f"{name} ": part for name, part in window.parts.items()} or {"": window}
     rates = ", ".join(f"{name}{part.goodput_rps:,.0f}" for name, part in parts.items())
-    return f"{rates} requests/s, {window.failures.total} failures"
+    due = ""
+    if rate_rps is not None:
+        p99_ms = None if window.latency is None else window.latency.quantiles_ms.get(P99)
+        due = f" of {rate_rps:,.6g} that are due, p99 {say_milliseconds(p99_ms)}"
+    return f"{rates} requests/s{due}, {window.failures.total} failures"
 
 
 def refuse_failures(settings: Study, window: Window, *, expected: str) -> None:

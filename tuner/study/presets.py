@@ -63,6 +63,11 @@ class Plan:
         least_s = next((seconds for many, seconds in LEAST_WINDOWS_S if connections >= many), 0.0)
         return self.paced(least_s) if least_s else self
 
+    def for_tail(self, rate_rps: float) -> "Plan":
+        """Return the plan whose windows have enough requests for a p99, or are as long as the time allows."""
+        needed_s = math.ceil(LEAST_FOR_TAIL / rate_rps)
+        return self.at_pace(min(needed_s, math.floor(60 * self.minutes / MOST_WINDOWS)))
+
     def at_pace(self, window_s: float) -> "Plan":
         """Return the plan of a slow application; a race that has no time for two trials decides nothing."""
         race_s = self.race_s if self.race_s >= 4 * window_s else 0.0
@@ -135,6 +140,10 @@ MOST_SET_S = 300.0
 LEAST_WINDOWS_S = ((5000, 3.0), (1000, 2.0))
 """From so many connections on: windows of so many seconds at the least."""
 LEAST_CALIBRATION = 3
+LEAST_FOR_TAIL = 1000
+"""Requests in a window whose p99 is compared: it rests on the 10 slowest."""
+MOST_WINDOWS = 75
+"""Of a study; it needs some sixty."""
 LEAST_SHARE = 0.75
 """Of a preset's time, with which its trials keep all their windows."""
 LEAST_RATE_PAIRS = 3

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from tuner.hosts.load_places import LOCAL
 from tuner.optimize.catalogue import DEFAULT_OPTIMIZER
 from tuner.ports import H2, HTTP1, TLS, LoadShape, RequestKind, Scalar
+from tuner.records import Metric
 from tuner.records.blend import Across, AcrossHosts, Blend, Hosts
 from tuner.space.yaml_text import Document
 from tuner.study.backend import BackendSettings
@@ -238,7 +239,9 @@ class Study:
     def plan(self, preset: str) -> Plan:
         """Return how long each trial is loaded under a preset, before the response time is known."""
         plan = PRESETS[preset].as_set(window_s=self.window_s, warmup_s=self.warmup_s)
-        return plan.under(max(each.connections for each in self.all_loads))
+        plan = plan.under(max(each.connections for each in self.all_loads))
+        rate_rps = self.load.rate_rps
+        return plan if rate_rps is None or self.objective.metric is Metric.CPU else plan.for_tail(rate_rps)
 
     def adapter_options(self, server: str) -> dict[str, object]:
         """Return the options that the class of a server's adapter takes; mostly there are none."""

@@ -20,10 +20,12 @@ from tuner.measure import calibrate as calibrate_module
 from tuner.measure import counters
 from tuner.measure import trial as trial_module
 from tuner.measure import window as load_module
+from tuner.measure.rate import refuse_rate
 from tuner.measure.validity.load import AGAIN
 from tuner.ports import Failures
-from tuner.records import Blame, Check, Verdict
+from tuner.records import Blame, Check, Metric, Verdict
 from tuner.space import SpaceFacts, load_space
+from tuner.study.objective import Objective, parse_constraint
 
 
 @pytest.fixture
@@ -272,3 +274,51 @@ def test_what_the_generator_cannot_do_is_no_reason_for_less_load(settings):
         refuse_failures(settings, failing, expected="200")
 
     assert str(refused.value).endswith("how many requests it answers.")
+
+
+def at_rate(settings, rate_rps):
+    load = replace(settings.load, rate_rps=rate_rps)
+    return replace(settings, load=load, preset="quick", objective=Objective(metric=Metric.LATENCY_P99))
+
+
+def test_at_a_rate_a_check_says_what_was_due_and_how_slow_the_slowest_responses_were(settings):
+    seen = window(3499, p99_ms=4.2)
+
+    text = findings(at_rate(settings, 3500.0), window=seen).as_text()
+
+    assert "3,499 requests/s of 3,500 that are due, p99 4.20 ms, 0 failures" in text
+    assert "latency_p99_ms" not in text
+
+
+def test_windows_with_few_requests_for_a_p99_are_a_warning(settings):
+    few = at_rate(settings, 45.0)
+    windows = describe_windows(replace(Bench().load, rate_rps=45.0), few, few.plan("quick"), 0.0)
+
+    assert "a p99 needs 1,000 requests in a window" in str(windows)
+    (warning,) = replace(findings(few), windows=windows).warnings
+    assert warning.startswith("latency_p99_ms: a window has 180 requests, and its p99 rests on the slowest 2.")
+
+
+def test_a_default_that_does_not_take_the_rate_is_refused_with_what_it_serves(monkeypatch, settings):
+    bench = Bench(script=scripted(then=Happening(rate=2000)))
+    for module in (counters, load_module):
+        monkeypatch.setattr(module, "time", bench.clock)
+    asked, load = at_rate(settings, 3500.0), replace(bench.load, rate_rps=3500.0)
+
+    with bench.deployed() as deployment, pytest.raises(TargetError) as refused:
+        refuse_rate(asked, load, [window(2900)], deployment)
+
+    assert "load.rate: 3,500 requests/s are due, and the default serves about 2,000." in str(refused.value)
+    assert "Write `rate: 1400` or less" in str(refused.value)
+    assert "failure_rate <= 0.001 unlike default" in str(refused.value)
+    assert [argv[3] for argv in bench.asked] == [""]  # without a rate
+
+
+def test_a_rate_that_the_default_takes_or_that_is_sought_is_not_refused(settings):
+    asked, load = at_rate(settings, 3500.0), replace(Bench().load, rate_rps=3500.0)
+    sought = (parse_constraint("failure_rate <= 0.001 unlike default", "constraints"),)
+
+    refuse_rate(asked, load, [window(2900), window(3400)])
+    refuse_rate(asked, load, [])
+    refuse_rate(asked, replace(load, rate_rps=None), [window(10)])
+    refuse_rate(replace(asked, constraints=sought), load, [window(10)])

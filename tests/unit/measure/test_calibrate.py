@@ -10,6 +10,7 @@ from tuner.measure import counters
 from tuner.measure import trial as trial_module
 from tuner.measure import window as load_module
 from tuner.measure.calibrate import MOST_CONNECTIONS, calibrate, size_confirmation
+from tuner.records import Metric
 from tuner.statistics.noise import Noise
 from tuner.study import LoadSettings
 from tuner.study.presets import PRESETS
@@ -150,3 +151,17 @@ def test_a_preset_without_a_time_for_the_confirmation_keeps_to_its_pairs():
     standard = PRESETS["standard"]
 
     assert size_confirmation(Noise.PRIOR, standard, 0.3) == (standard.pairs, standard.windows[1])
+
+
+def test_at_a_rate_neither_a_second_generator_nor_other_connections_are_tried(bench):
+    load = replace(bench.load, shape=LoadSettings(connections=100, rate_rps=500.0), rate_rps=500.0)
+    bench.script = lambda *_: Happening(rate=500)
+
+    found = calibrate(
+        bench.site, CONFIG, load, SMALL_PLAN, lambda *_: None, metric=Metric.CPU
+    )  # fmt: skip
+
+    assert {argv[2] for argv in bench.asked} == {"100"}
+    assert "or more in cpu_us_per_request (" in found.lines()[0]
+    assert found.lines()[-1] == "load       requests/s by connections: 100: 500; 500 requests/s were due"
+    assert found.as_json()["metric"] == "cpu_us_per_request"

@@ -19,3 +19,9 @@ def test_many_connections_have_the_time_to_be_opened_and_tried_again(name, conne
 @pytest.mark.parametrize("name", PRESETS)
 def test_few_connections_change_nothing(name):
     assert PRESETS[name].under(999) is PRESETS[name]
+
+
+@pytest.mark.parametrize(("rate_rps", "window_s"), [(5000, 1.0), (1000, 1.0), (400, 3.0), (10, 4.0)])
+def test_few_requests_per_second_need_longer_windows_for_a_p99(rate_rps, window_s):
+    assert PRESETS["quick"].for_tail(rate_rps).window_s == window_s
+    assert PRESETS["standard"].for_tail(rate_rps).window_s == max(5.0, {10: 60.0}.get(rate_rps, 0.0))
