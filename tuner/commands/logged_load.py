@@ -119,8 +119,13 @@ class LoggedLoad:
         return f"{found.peak_at}, {found.peak_rps:,.3g} requests/s{bursts}"
 
     def mix_as_yaml(self) -> str:
-        """Return the key `requests:` as it stands in a study."""
-        return "\n  ".join(self._list_requests())
+        """Return the keys `peak_rps:` and `requests:` as they stand in a study."""
+        peak_rps = self.arrivals.peak_rps
+        lines = self._list_requests()
+        if peak_rps is not None:
+            at_peak = "to send twice that: rate: 2 × peak, and objective: minimize latency_p99_ms"
+            lines.insert(1, f"peak_rps: {peak_rps:.6g}     # {at_peak}")
+        return "\n  ".join(lines)
 
     def check_loads_as_yaml(self) -> str:
         """Return the key `check_loads:` as it stands in a study; empty without such loads."""

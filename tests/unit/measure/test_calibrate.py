@@ -157,9 +157,7 @@ def test_at_a_rate_neither_a_second_generator_nor_other_connections_are_tried(be
     load = replace(bench.load, shape=LoadSettings(connections=100, rate_rps=500.0), rate_rps=500.0)
     bench.script = lambda *_: Happening(rate=500)
 
-    found = calibrate(
-        bench.site, CONFIG, load, SMALL_PLAN, lambda *_: None, metric=Metric.CPU
-    )  # fmt: skip
+    found = calibrate(bench.site, CONFIG, load, SMALL_PLAN, lambda *_: None, metric=Metric.CPU)
 
     assert {argv[2] for argv in bench.asked} == {"100"}
     assert "or more in cpu_us_per_request (" in found.lines()[0]

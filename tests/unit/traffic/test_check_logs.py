@@ -95,3 +95,14 @@ def test_a_check_log_without_a_usable_request_is_refused(tmp_path: Path):
     own = write_log(tmp_path / "a.log", ("/a", 200, 10))
     with pytest.raises(UsageError, match=r"b\.log: no request of this log can be sent"):
         read(own, write_log(tmp_path / "b.log", ("/a", 500, 10)))
+
+
+def test_a_rate_may_be_a_multiple_of_the_peak_of_the_log(tmp_path: Path):
+    load = read(write_log(tmp_path / "access.log", *[("/a", 200, 10)] * 3))
+    text = as_study(load, tmp_path)
+
+    at_rate = text.replace("peak_rps:", "rate: 2 × peak\n  peak_rps:", 1)
+    (tmp_path / "a.yaml").write_text(f"{at_rate}objective: minimize latency_p99_ms\n", encoding="utf-8")
+
+    assert load.arrivals.peak_rps
+    assert load_study(tmp_path / "a.yaml").load.rate_rps == pytest.approx(2 * load.arrivals.peak_rps, rel=1e-4)
