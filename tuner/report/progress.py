@@ -21,7 +21,7 @@ from rich.text import Text
 from tuner.campaign.progress import STAGES, Changes, Leader, Progress
 from tuner.explain.variation import is_same
 from tuner.ports import Clock
-from tuner.records import Blame, Role, State, Trial
+from tuner.records import Blame, Metric, Role, State, Trial
 from tuner.report.wording import (
     make_printable,
     say_duration,
@@ -104,8 +104,9 @@ class LiveProgress:
         self._now = Text("")
         if trial.role.is_under_study_load:
             self._speedups.append(None if speedup is None else speedup.log_ratio)
-        if trial.role is Role.BASELINE and trial.valid_windows:
-            self._baseline_rps = fmean(each.goodput_rps for each in trial.valid_windows)
+        served = [each.goodput_rps for each in trial.valid_windows if each.metric is Metric.GOODPUT]
+        if trial.role is Role.BASELINE and served:
+            self._baseline_rps = fmean(served)
         self.draw()
 
     def leaders(self, leaders: Sequence[Leader]) -> None:

@@ -77,6 +77,14 @@ def test_scripts_get_the_metric_beside_the_study_the_gain_and_both_sides():
     assert gain_json(OF_GOODPUT.gain, "")["metric"] == "goodput"
 
 
+def test_the_reciprocal_of_what_is_minimized_is_named():
+    gain = replace(OF_GOODPUT.gain, metric=Metric.LATENCY_P99)
+    of_p99 = replace(OF_GOODPUT, metric=Metric.LATENCY_P99, gain=gain)
+
+    assert describe_verdict(of_p99).text.startswith("Speed of the slowest 1 % (1 / p99) with the winner")
+    assert summary_json(of_p99)["metric"] == "latency_p99_ms"
+
+
 def test_a_comparison_names_it():
     comparison = Comparison(first=LIMITED.default, second=LIMITED.winner, gain=LIMITED.gain)
 

@@ -17,7 +17,7 @@ from rich.text import Text
 
 from tests.unit.simulated_study import make_summary
 from tuner.campaign.progress import Leader, Progress
-from tuner.records import Failure, Role, State
+from tuner.records import Failure, Metric, Role, State, measured_by
 from tuner.report.progress import (
     ASCII_BARS,
     BARS,
@@ -117,6 +117,18 @@ def test_leaders_show_what_they_differ_in_and_the_rates_of_both() -> None:
     assert f"best estimate  {best}   aio threads" in lines
     assert f"               {best}" in lines
     assert "all change     sendfile off" in lines
+
+
+def test_ratios_of_something_else_than_goodput_are_no_ratios_of_requests_per_second() -> None:
+    progress = LiveProgress(make_console(is_terminal=True))
+    baseline = next(trial for trial in SUMMARY.trials if trial.role is Role.BASELINE)
+    progress.trial_ends(measured_by(baseline, Metric.LATENCY_P99), None)
+    progress.leaders([Leader(changes={"sendfile": (True, False)}, speedup=SPEEDUP, trials=2)])
+    console = make_console(is_terminal=True)
+    console.print(progress._screen())
+
+    lines = [line.rstrip() for line in console.export_text().splitlines()]
+    assert any(line.startswith("best estimate  1.31× [1.26, 1.36]  2 trials") for line in lines)
 
 
 def test_a_wait_for_a_quiet_host_counts_down_until_the_next_trial() -> None:
