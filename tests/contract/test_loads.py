@@ -11,7 +11,7 @@ from tuner.adapters.loads.command import Command
 from tuner.adapters.loads.h2load import H2load
 from tuner.adapters.loads.wrk import Wrk
 from tuner.ports import LoadGenerator
-from tuner.testing.loads import LoadContract, OwnFaultContract, RequestCountContract
+from tuner.testing.loads import LoadContract, OwnFaultContract, RateContract, RequestCountContract
 from tuner.testing.misbehaving_server import serving
 
 OWN_LOAD = (
@@ -62,7 +62,7 @@ class TestAb(NewConnectionContract, RequestCountContract):
         assert server.correct / 2 <= result.correct <= server.correct
 
 
-class TestH2load(OwnFaultContract, RequestCountContract):
+class TestH2load(OwnFaultContract, RequestCountContract, RateContract):
     @pytest.fixture
     def load(self) -> LoadGenerator:
         return H2load()

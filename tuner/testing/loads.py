@@ -255,3 +255,22 @@ class OwnFaultContract(LoadContract):
             result = self.send(load, server, open_files=self.too_few_open_files)
 
         assert result.generator_fault is not None
+
+
+class RateContract(LoadContract):
+    """For one that keeps a rate, and counts response times from when a request was due."""
+
+    def test_at_a_rate_every_request_that_is_due_is_sent(self, load: LoadGenerator) -> None:
+        with serving("correct") as server:
+            result = self.send(load, server, duration_s=1.0, rate_rps=100)
+
+        assert result.failures.total == 0
+        assert 100 - UNDER_WAY <= server.requests <= 100 + UNDER_WAY
+
+    def test_at_a_rate_the_wait_for_a_slow_server_counts(self, load: LoadGenerator) -> None:
+        """It serves a quarter of the requests that are due."""
+        with serving("slow") as server:
+            result = self.send(load, server, duration_s=2.0, rate_rps=100)
+
+        assert result.latency is not None
+        assert result.latency.quantiles_ms[0.5] > 2 * 1000 * SLOW_S
