@@ -155,6 +155,10 @@ bench-robust: setup ## Compare winners tuned on eight simulated hosts with winne
 bench-traffic: setup ## Measure how fast access logs of 1 GiB are read in each format, and in how much memory (ten minutes)
 	@$(BIN)/python -m benchmarks.traffic
 
+.PHONY: bench-rates
+bench-rates: setup ## Measure how h2load, oha and vegeta keep a rate: CPU time, lateness, bursts (two minutes)
+	@$(BIN)/python -m benchmarks.rate_generators
+
 .PHONY: bench-steady
 bench-steady: setup ## Measure goodput over the age of a server, for nginx and Apache (25 minutes)
 	@$(BIN)/python -m benchmarks.steady_state --json "$(WINDOWS)"

@@ -186,7 +186,8 @@ def measure_curve(
                 label=f"{planned.names[config]}, {connections:,} connections",
                 # By time: so many requests end sooner than thousands of connections are open.
                 load=replace(
-                    load, shape=replace(load.shape, connections=connections), requests_total=None
+                    load, shape=replace(load.shape, connections=connections), requests_total=None,
+                    rate_rps=None,
                 ),
             )
             for arm, (config, connections) in zip(planned.arms, planned.cells, strict=True)
