@@ -166,6 +166,14 @@ def generators_of(protocol: str) -> tuple[str, ...]:
     return tuple(name for name in names if load_generator_speaks(name) == protocol)
 
 
+def generators_at_rate() -> tuple[str, ...]:
+    """Return the names of the load generators that count response times from when a request was due."""
+    kind = AdapterKind.LOAD_GENERATOR
+    return tuple(
+        name for name in adapter_names(kind) if hasattr(_load(_find(kind, name)), "most_rps_per_connection")
+    )
+
+
 def adapter_names(kind: AdapterKind) -> tuple[str, ...]:
     """Return the names of all adapters of a kind. Raises UsageError when tuner is not installed."""
     return tuple(sorted({point.name for point in _points(kind)}))

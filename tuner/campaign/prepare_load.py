@@ -45,7 +45,7 @@ def _refuse_rate(generator: LoadGenerator, load: LoadSettings) -> None:
     if most_rps is None:
         raise UsageError(
             f"load generator {generator.name}: it does not count response times from when a request was due. "
-            "Use h2load or oha, or leave `load.rate:` out."
+            f"Use {' or '.join(plugins.generators_at_rate())}, or leave `load.rate:` out."
         )
     least = math.ceil(load.rate_rps / most_rps)
     if load.connections < least:

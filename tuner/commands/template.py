@@ -75,7 +75,7 @@ load:
 TAIL = """\
 {checks}
 # Or with a second objective: [maximize goodput_rps, minimize latency_p99_ms] (or cpu_us_per_request).
-# With `load: rate`, requests come at a rate, and the objective is: minimize latency_p99_ms (or cpu_us_per_request).
+# With `load: rate`, the objective is: minimize latency_p99_ms (or cpu_us_per_request).
 objective: maximize goodput_rps
 constraints: [failure_rate <= default]   # no more failed requests than now; up to 0.1 % is always allowed
 # Also possible: latency_p99_ms <= default (or <= 20 ms), for the slowest 1 % of responses.
