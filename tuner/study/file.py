@@ -341,7 +341,7 @@ class _Reading:
             _refuse_other_origins(self._urls(entry.requests, keys), page)
         # Requests of a mix have headers of their own.
         return replace(
-            first, path=page, requests=mix, content="", accept_encoding="",
+            first, path=page, requests=mix, content="", accept_encoding="", rate_rps=None,
             connections=entry.connections or first.connections,
             keepalive=first.keepalive if entry.keepalive is None else entry.keepalive,
         )  # fmt: skip

@@ -128,7 +128,7 @@ class Objective:
     """Goodput is maximized, alone or against a cost; at a fixed rate, another metric is minimized."""
 
     metric: Metric = Metric.GOODPUT
-
+    """Compared between configurations; other than goodput at a fixed rate only."""
     cost: str | None = None
     """A metric."""
 

@@ -95,6 +95,14 @@ def test_every_check_load_gets_a_window_that_bears_its_name(bench):
     assert [int(argv[2]) for argv in bench.asked] == [100, 25, 400, 100, 100]
 
 
+def test_check_loads_have_no_rate(bench):
+    bench.load = replace(bench.load, rate_rps=500.0)
+
+    measure(bench)
+
+    assert {argv[3] for argv in bench.asked} == {""}
+
+
 def test_a_spoiled_window_is_measured_again_under_its_check_load(bench):
     bench.script = lambda number, *_: Happening(stolen=0.2 if number == 2 else 0.0)
 

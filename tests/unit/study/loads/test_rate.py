@@ -54,6 +54,12 @@ def test_at_a_rate_a_metric_is_minimized(study):
     assert str(of_cpu.objective) in of_cpu.definition(space_of("sendfile"))["objective"]
 
 
+def test_the_mixes_of_robustness_checks_are_sent_without_a_rate(study):
+    found = study("load: {rate: 10}", f"{P99}check_loads: [{{name: old, requests: [{{path: /a}}]}}]\n")
+
+    assert [each.load.rate_rps for each in found.check_loads] == [None]
+
+
 @pytest.mark.parametrize(
     ("load", "more", "said"),
     [
