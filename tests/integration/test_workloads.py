@@ -8,6 +8,8 @@ import pytest
 from tests.unit.simulation import SMALL_PLAN
 from tuner.campaign.prepare import prepare
 from tuner.commands.check import measure_default
+from tuner.errors import TargetError
+from tuner.measure.rate import refuse_rate
 from tuner.measure.trial import NO_JUDGES, measure_trial
 from tuner.measure.validity import RetryBudget
 from tuner.measure.window import run_counted_window
@@ -77,3 +79,19 @@ def test_a_start_is_measured_under_all_of_its_loads(setup):
     assert all(part.correct > 0 and part.failures.total == 0 for part in parts.values())
     assert windows[-1].correct == sum(part.correct for part in parts.values())
     assert list(checked.parts) == list(parts)
+
+
+def test_a_mix_is_sent_at_a_rate_and_a_rate_that_the_default_does_not_take_is_refused(setup):
+    load = "generator: h2load, content: images, connections: 20"
+    prepared = setup(f"load: {{{load}, rate: 400}}\nobjective: minimize latency_p99_ms\n")
+
+    with deployed(prepared) as deployment:
+        window = run_counted_window(deployment, prepared.load, 1.0)
+        refuse_rate(prepared.settings, prepared.load, [window], deployment)
+        too_much = replace(prepared.load, rate_rps=1e6)
+        with pytest.raises(TargetError, match="load.rate: 1,000,000 requests/s are due, and the default serves"):
+            refuse_rate(prepared.settings, too_much, [window], deployment)
+
+    assert window.failures.total == 0
+    assert window.correct == pytest.approx(400, rel=0.05)
+    assert window.latency is not None

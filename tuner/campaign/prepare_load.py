@@ -51,7 +51,7 @@ def _refuse_rate(generator: LoadGenerator, load: LoadSettings) -> None:
     if load.connections < least:
         raise UsageError(
             f"load generator {generator.name}: it keeps at most {most_rps:g} requests/s on a connection, and "
-            f"{load.rate_rps:g} requests/s are due. Write `connections: {least}` or more."
+            f"{load.rate_rps:,.8g} requests/s are due. Write `connections: {least}` or more."
         )
 
 

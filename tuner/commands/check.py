@@ -467,7 +467,7 @@ def _describe_window(window: Window, rate_rps: float | None) -> str:
     due = ""
     if rate_rps is not None:
         p99_ms = None if window.latency is None else window.latency.quantiles_ms.get(P99)
-        due = f" of {rate_rps:,.6g} that are due, p99 {say_milliseconds(p99_ms)}"
+        due = f" of {rate_rps:,.8g} that are due, p99 {say_milliseconds(p99_ms)}"
     return f"{rates} requests/s{due}, {window.failures.total} failures"
 
 

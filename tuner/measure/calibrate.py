@@ -75,7 +75,7 @@ class Calibration:
         if self.rate_rps is not None:
             return [
                 f"generator  {self.bottleneck}",
-                f"load       requests/s by connections: {curve}; {self.rate_rps:,.6g} requests/s were due",
+                f"load       requests/s by connections: {curve}; {self.rate_rps:,.8g} requests/s were due",
             ]
         return [
             (

@@ -38,7 +38,7 @@ def refuse_rate(
     if deployment is not None:
         served_rps = run_window(deployment, replace(load, rate_rps=None), WINDOW_S).goodput_rps
     raise TargetError(
-        f"{settings.path}: load.rate: {load.rate_rps:,.6g} requests/s are due, and the default serves about "
+        f"{settings.path}: load.rate: {load.rate_rps:,.8g} requests/s are due, and the default serves about "
         f"{served_rps:,.0f}. Write `rate: {SURE_SHARE * served_rps:.0f}` or less, or search for a "
         f"configuration that takes this rate: `constraints: [{FAILURE_RATE} <= 0.001 {UNLIKE_DEFAULT}]`."
     )

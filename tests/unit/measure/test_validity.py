@@ -145,7 +145,7 @@ def test_a_busy_generator_that_does_not_keep_a_rate_is_never_the_configurations_
 
     assert (verdict.check, verdict.blame) == (Check.SCHEDULE, Blame.ENVIRONMENT)
     assert "97 % of its CPUs" in verdict.reason
-    assert "20000 requests/s" in verdict.reason
+    assert "20,000 requests/s" in verdict.reason
 
 
 @pytest.mark.parametrize(("late_ms", "generator_cpu"), [(12.5, 0.4), (0.0, 0.97)])
