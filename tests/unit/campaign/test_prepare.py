@@ -56,9 +56,9 @@ def test_a_parameter_whose_server_is_not_in_the_study_is_refused(tmp_path):
         ({"generator": "wrk", "requests_total": 10_000}, "wrk: it sends for a time.* Use ab or h2load"),
         ({"generator": "h2load", "keepalive": False}, "h2load: it never ends"),
         ({"generator": "ab", "protocol": "h2c"}, "ab: it speaks"),
-        ({"generator": "wrk", "rate_rps": 100}, r"wrk: it sends as fast .* cannot hold 100 requests/s\. Use h2"),
-        ({"generator": "k6", "rate_rps": 100}, "k6: it does not count response times.* Use h2load or oha, or leave"),
-        ({"generator": "h2load", "rate_rps": 12_500}, r"100 requests/s on a connection.*`connections: 125` or"),
+        ({"generator": "wrk", "rate_rps": 100}, "wrk: it sends as fast .* cannot hold 100 requests/s"),
+        ({"generator": "k6", "rate_rps": 100}, "k6: it does not count .* Use h2load or oha, or leave"),
+        ({"generator": "h2load", "rate_rps": 12_500}, "100 requests/s on a conn.*`connections: 125` or more"),
     ],
 )  # fmt: skip
 def test_a_load_that_its_generator_cannot_send_is_refused_before_anything_runs(tmp_path, load, message):

@@ -77,7 +77,7 @@ def schedule(facts: WindowFacts) -> Verdict | None:
     return fault(
         Check.SCHEDULE,
         f"the generator used {percent(facts.generator_cpu)} of its CPUs{late}, so it cannot keep "
-        f"{facts.rate_rps:,.8g} requests/s; lower `rate:`, give it more CPUs, or another machine (`load.host`)",
+        f"{facts.rate_rps:,.8g} requests/s; lower `rate:`, give it more CPUs, or another host (`load.host`)",
     )
 
 
