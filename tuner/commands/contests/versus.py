@@ -115,6 +115,13 @@ def prepare_together(
     studies: Mapping[str, Study],
 ) -> tuple[Mapping[str, Setup], ComparedMetric, list[str]]:
     """Prepare studies with the load in the same place; return what is compared, and what to say of it."""
+    first, *others = studies.values()
+    for each in others:
+        if each.objective.metric is not first.objective.metric:
+            raise UsageError(
+                f"{each.path}: objective: {each.objective} differs from {first.objective} of {first.path}. "
+                "Give both studies the same `objective:` and the same `load: rate`."
+            )
     prepared = {name: prepare_as_begun(each) for name, each in studies.items()}
     setups, notes = give_same_room({name: setup for name, (setup, _) in prepared.items()})
     limited = [name for name, (_, maximized) in prepared.items() if maximized.metric is Metric.PER_CPU]

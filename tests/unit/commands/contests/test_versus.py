@@ -28,6 +28,7 @@ from tuner.records import Failure, Metric, Role
 from tuner.space import SpaceFacts, facts_to_json, load_space
 from tuner.study import load_study
 from tuner.study.facts import METRIC, PRESET, SPACE_FACTS, VERDICT
+from tuner.study.objective import Objective
 from tuner.study.lock import locked
 
 FACTS = SpaceFacts(
@@ -267,6 +268,13 @@ def test_a_study_that_compares_what_its_server_costs_makes_all_compare_that(writ
 
     assert found.metric is Metric.PER_CPU
     assert "the limit of slow" in found.plan.notes[0]
+
+
+def test_studies_that_compare_different_metrics_are_refused(write):
+    other = replace(write("quick"), objective=Objective(metric=Metric.CPU))
+
+    with pytest.raises(UsageError, match="minimize cpu_us_per_request differs from maximize goodput_rps"):
+        module.versus([write("slow"), other], with_presets=True)
 
 
 def test_studies_under_different_loads_are_refused_with_the_difference(write, started, tuned):
