@@ -229,9 +229,11 @@ class Findings:
         """Return the same for scripts."""
         setup, found = self.setup, self.setup.fingerprint
         by_load = {name: part.goodput_rps for name, part in self.window.parts.items()}
+        rate_rps = setup.settings.load.rate_rps
         measured = {
             "goodput_rps": self.window.goodput_rps, "failures": self.window.failures.total,
             **({"by_load": by_load} if by_load else {}),
+            **({"rate_rps": rate_rps, "latency_p99_ms": _p99_ms(self.window)} if rate_rps else {}),
         }  # fmt: skip
         shown: dict[str, Any] = {
             "study": setup.settings.name,
@@ -460,14 +462,17 @@ def _worst_failure_rate(window: Window) -> float:
     return max((part.failure_rate for part in window.parts.values()), default=window.failure_rate)
 
 
+def _p99_ms(window: Window) -> float | None:
+    return None if window.latency is None else window.latency.quantiles_ms.get(P99)
+
+
 def _describe_window(window: Window, rate_rps: float | None) -> str:
     """Return what a window gave, under each of several loads; at a rate, what was due and the p99."""
     parts = {f"{name} ": part for name, part in window.parts.items()} or {"": window}
     rates = ", ".join(f"{name}{part.goodput_rps:,.0f}" for name, part in parts.items())
     due = ""
     if rate_rps is not None:
-        p99_ms = None if window.latency is None else window.latency.quantiles_ms.get(P99)
-        due = f" of {rate_rps:,.8g} that are due, p99 {say_milliseconds(p99_ms)}"
+        due = f" of {rate_rps:,.8g} that are due, p99 {say_milliseconds(_p99_ms(window))}"
     return f"{rates} requests/s{due}, {window.failures.total} failures"
 
 

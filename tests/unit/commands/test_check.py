@@ -287,6 +287,8 @@ def test_at_a_rate_a_check_says_what_was_due_and_how_slow_the_slowest_responses_
     text = findings(at_rate(settings, 3500.0), window=seen).as_text()
 
     assert "3,499 requests/s of 3,500 that are due, p99 4.20 ms, 0 failures" in text
+    default = findings(at_rate(settings, 3500.0), window=seen).as_json()["default"]
+    assert (default["rate_rps"], default["latency_p99_ms"]) == (3500.0, 4.2)
     assert "latency_p99_ms" not in text
 
 
