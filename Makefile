@@ -80,7 +80,7 @@ pictures: setup ## Renew the pictures of the documentation from STUDY, a finishe
 	@$(BIN)/python -m benchmarks.pictures "$(STUDY)"
 
 .PHONY: tools
-tools: .tools/bin/oha .tools/bin/k6 .tools/bin/kubeconform ## Build oha, k6 and kubeconform, which Debian lacks (needs cargo and go; takes a while)
+tools: .tools/bin/oha .tools/bin/k6 .tools/bin/vegeta .tools/bin/kubeconform ## Build oha, k6, vegeta and kubeconform, which Debian lacks (needs cargo and go; takes a while)
 
 .tools/bin/oha:
 	@type -P cargo >/dev/null || { echo "tools: cargo is missing. Install Rust, then run this again." >&2; exit 3; }
@@ -90,12 +90,16 @@ tools: .tools/bin/oha .tools/bin/k6 .tools/bin/kubeconform ## Build oha, k6 and 
 	@type -P go >/dev/null || { echo "tools: go is missing. Install Go, then run this again." >&2; exit 3; }
 	@GOBIN="$(CURDIR)/.tools/bin" go install go.k6.io/k6@v1.8.1
 
+.tools/bin/vegeta:
+	@type -P go >/dev/null || { echo "tools: go is missing. Install Go, then run this again." >&2; exit 3; }
+	@GOBIN="$(CURDIR)/.tools/bin" go install github.com/tsenart/vegeta/v12@v12.13.0
+
 .tools/bin/kubeconform:
 	@type -P go >/dev/null || { echo "tools: go is missing. Install Go, then run this again." >&2; exit 3; }
 	@GOBIN="$(CURDIR)/.tools/bin" go install github.com/yannh/kubeconform/cmd/kubeconform@v0.7.0
 
 .PHONY: test-tools
-test-tools: setup tools ## Run the tests that need oha, k6 and kubeconform
+test-tools: setup tools ## Run the tests that need oha, k6, vegeta and kubeconform
 	@PATH="$(CURDIR)/.tools/bin:$$PATH" $(BIN)/python -m pytest -m tools
 
 .PHONY: test-servers

@@ -22,7 +22,7 @@ ALLOWED: Mapping[str, set[str]] = {
     # Help texts with examples; finding out what is registered would double the time of `tuner --help`.
     "cli/init_command.py": {"apache", "h2o", "nginx", "php-fpm"},
     # Part of the generators' adapters: remedies name those that can do what the others cannot.
-    "kit/load_command.py": {"ab", "h2load", "k6", "oha", "wrk"},
+    "kit/load_command.py": {"ab", "h2load", "k6", "oha", "vegeta", "wrk"},
 }
 
 

@@ -95,7 +95,7 @@ def _find_beyond(workload: Workload, able: Collection[Ability]) -> Iterator[str]
     if workload.rate_rps is not None and Ability.RATE not in able:
         yield (
             f"it sends as fast as answers come and cannot hold {workload.rate_rps:g} requests/s. "
-            "Use h2load or oha, or leave `load.rate:` out."
+            "Use h2load, oha or vegeta, or leave `load.rate:` out."
         )
 
 

@@ -57,7 +57,7 @@ def test_a_parameter_whose_server_is_not_in_the_study_is_refused(tmp_path):
         ({"generator": "h2load", "keepalive": False}, "h2load: it never ends"),
         ({"generator": "ab", "protocol": "h2c"}, "ab: it speaks"),
         ({"generator": "wrk", "rate_rps": 100}, "wrk: it sends as fast .* cannot hold 100 requests/s"),
-        ({"generator": "k6", "rate_rps": 100}, "k6: it does not count .* Use h2load or oha, or leave"),
+        ({"generator": "k6", "rate_rps": 100}, "k6: it does not count .* Use h2load or oha or vegeta"),
         ({"generator": "h2load", "rate_rps": 12_500}, "100 requests/s on a conn.*`connections: 125` or more"),
     ],
 )  # fmt: skip
