@@ -12,6 +12,7 @@ What vegeta counts, as its source shows (lib/attack.go, lib/pacer.go, lib/result
 * Without a rate (-rate=0) the workers send as fast as responses come.
 * Over HTTP/2 all requests share one connection: `connections` are the requests under way at once.
 * Go asks for compressed responses unless a request says what it accepts.
+* Each request has the headers X-Vegeta-Seq, its number, and a User-Agent of Go.
 """
 
 import base64
