@@ -27,6 +27,7 @@ from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 from typing import ClassVar
 
+from tuner.adapters.loads._h2load_log import PATIENCE_S
 from tuner.adapters.loads._wrk_mix import order_of
 from tuner.adapters.loads.h2load import BY_LENGTH
 from tuner.errors import UsageError
@@ -214,12 +215,13 @@ def _result(log: Sequence[_Request], workload: Workload) -> LoadResult:
             correct_us.append(round((late + each.took_ns) / 1000))
         else:
             failed[wrong] += 1
-    unsent = 0 if rate_rps is None else max(0, math.floor(rate_rps * workload.duration_s) - len(log) - 1)
+    waiting_s = workload.timeout_s or min(PATIENCE_S, workload.duration_s / 4)
+    due = 0 if rate_rps is None else math.floor(rate_rps * (workload.duration_s - waiting_s))
     late_ns.sort()
     return LoadResult(
         duration_s=workload.duration_s,
         correct=len(correct_us),
-        failures=replace(Failures(**failed), timeout=failed["timeout"] + unsent),
+        failures=replace(Failures(**failed), timeout=failed["timeout"] + max(0, due - len(log))),
         bytes=sum(each.body_bytes or 0 for each in log),
         latency=latency_of_samples(correct_us),
         sent=tuple(sent) if workload.requests else (),

@@ -88,8 +88,11 @@ def test_a_stall_counts_in_each_request_that_was_due_meanwhile():
     assert result.late_p99_ms == pytest.approx(90.0)
 
 
-def test_what_was_due_and_not_sent_has_failed():
-    assert parse([line(number) for number in range(60)]).failures == Failures(timeout=39)
+def test_what_was_due_long_before_the_end_and_not_sent_has_failed():
+    sixty = [line(number) for number in range(60)]
+
+    assert parse(sixty).failures == Failures(timeout=15)
+    assert parse(sixty, replace(ONE, timeout_s=0.5)).failures.total == 0
 
 
 def test_each_request_is_judged_by_its_own_status_and_length():
