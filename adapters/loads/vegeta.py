@@ -198,19 +198,20 @@ def _read(content: bytes) -> Iterator[_Request]:
 
 
 def _result(log: Sequence[_Request], workload: Workload) -> LoadResult:
-    kinds = {(each.method, _url(each, workload)): index for index, each in enumerate(_kinds(workload))}
+    kinds = _kinds(workload)
+    places = {(each.method, _url(each, workload)): index for index, each in enumerate(kinds)}
     rate_rps = workload.rate_rps
     failed, sent = Counter[str](), [0] * len(kinds)
     correct_us, late_ns = list[int](), list[int]()
     for each in log:
-        kind = kinds[each.asked]
-        sent[kind] += 1
+        place = places[each.asked]
+        sent[place] += 1
         late = 0
         if rate_rps is not None:
             late = each.sent_ns - log[0].sent_ns - round(1e9 * (each.number - log[0].number) / rate_rps)
             late = late if late > PRECISION_NS else 0
         late_ns.append(late)
-        wrong = _find_wrong(each, _kinds(workload)[kind])
+        wrong = _find_wrong(each, kinds[place])
         if wrong is None:
             correct_us.append(round((late + each.took_ns) / 1000))
         else:
