@@ -74,7 +74,8 @@ def measure(name: str, rate: int, seconds: int) -> str:
         folder = Path(text)
         (folder / "targets").write_text(f"GET {URL}\n", encoding="utf-8")
         (folder / "nginx.conf").write_text(CONF.format(port=PORT, body="x" * 1000), encoding="utf-8")
-        server = subprocess.Popen(("taskset", "-c", "0", "nginx", "-p", text, "-c", "nginx.conf"))
+        started = ("taskset", "-c", "0", "nginx", "-p", text, "-c", "nginx.conf")
+        server = subprocess.Popen(started)
         try:
             while not (folder / "nginx.pid").exists() and server.poll() is None:
                 time.sleep(0.01)

@@ -4,17 +4,17 @@ import math
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from heapq import heappop, heappush
 
-from tuner.ports import ConnectTime, Workload
+from tuner.ports import Workload
 
 _LINES = re.compile(rb"(?:\d{1,16}\t(?:-1|\d{3})\t\d{1,16}\n)*")
 BROKEN = -1
 """Status of a stream that failed."""
 NEVER = 0
 """Start of a stream that was closed before its request was sent; its latency is the time since the boot."""
-PRECISION_US = 2000
-"""h2load wakes up in whole milliseconds (epoll_wait(2)); a request that is sent so soon after it is due is on
-time."""
+PRECISION_US = 100
+"""A request that follows a response may have been sent so much sooner than the log says the response came."""
 PATIENCE_S = 1.0
 """A request at a rate that waits longer than this, or a quarter of the window, to be sent has failed."""
 MOST_RPS_PER_CONNECTION = 100.0
@@ -112,61 +112,43 @@ def _under_way(log: Log, since_us: float) -> Iterator[int]:
         yield count
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Schedule:
-    """How the requests of a window at a fixed rate were sent, against when they were due."""
+def count_from_due(log: Log, workload: Workload) -> list[int]:
+    """Return response times of the responses with a status of 2xx, from when each request was due, in µs.
 
-    correct_us: Sequence[int]
-    """Response times of the responses with a status of 2xx, counted from when each request was due."""
-    late_us: Sequence[int]
-    """How long after it was due each request was sent, in rising order."""
-    unanswered: int
-    """Requests that were due long before the window ended and were not even sent in it."""
-
-
-def follow_schedule(
-    log: Log, workload: Workload, connect_time: ConnectTime | None, under_way: int
-) -> Schedule:
-    """Compare what was sent with what was due.
-
-    A client sends its first request when it is connected, and from then on one in each period of
-    connections / rate seconds (h2load.cc, rps_cb). A client without a response sends no further request;
-    those that are due meanwhile wait. So the requests sent within one period, once all clients are connected,
-    show when in each later period one is due. Clients are interchangeable: requests are due and sent in the
-    same order.
+    A client sends its first request when it is connected. From then on one is due in each period of
+    connections / rate seconds (h2load.cc, rps_cb). After a response that takes longer than a period, the
+    client sends its next request at once: it is late. If h2load itself wakes up late, that is no delay of the
+    server, and does not count.
 
     Args:
-        log: has at least one request.
+        log: of a window at a rate.
         workload: has a rate.
-        connect_time: None where it is not known.
+    """
+    streams = workload.connections * workload.streams
+    period_us = 1e6 * streams / (workload.rate_rps or 1.0)
+    late_next: list[tuple[int, float]] = []  # when a late request is sent, and how late
+    counted_us = []
+    for start_us, status, latency_us in sorted(
+        zip(log.starts_us, log.statuses, log.latencies_us, strict=True)
+    ):
+        late_us = heappop(late_next)[1] if late_next and late_next[0][0] <= start_us + PRECISION_US else 0.0
+        due_us = latency_us + late_us
+        if due_us > period_us:
+            heappush(late_next, (start_us + latency_us, due_us - period_us))
+        if 200 <= status < 300:  # noqa: PLR2004 - 2xx
+            counted_us.append(round(due_us))
+    return counted_us
+
+
+def count_unsent(log: Log, workload: Workload, under_way: int) -> int:
+    """Return how many requests were due at a rate long before the window ended and were not even sent in it.
+
+    Args:
+        log: of a window at a rate.
+        workload: has a rate.
         under_way: requests that were sent and have no response.
     """
-    period_us = 1e6 * workload.connections / (workload.rate_rps or 1.0)
-    first_us, window_us = min(log.starts_us), 1e6 * workload.duration_s
-    patience_us = 1e6 * (workload.timeout_s or min(PATIENCE_S, workload.duration_s / 4))
-    before_us, spread_us = 0.0, 0.0
-    if connect_time is not None:
-        before_us = 1e3 * connect_time.min_ms
-        spread_us = 1e3 * (connect_time.max_ms - connect_time.min_ms)
-    # Halfway between two rounds: no request near the limit is counted in both, or in neither.
-    begin_us = first_us + min(spread_us + max(0.0, period_us - spread_us) / 2, window_us / 2)
-    lines = sorted(zip(log.starts_us, log.statuses, log.latencies_us, strict=True))
-    sent_us = [start_us for start_us, _, _ in lines if start_us >= begin_us]
-    seen_us = [start_us for start_us in sent_us if start_us < begin_us + period_us][: workload.connections]
-    offsets_us: list[float] = [*[begin_us] * (workload.connections - len(seen_us)), *seen_us]
-    late_us = [0] * (len(lines) - len(sent_us))
-    for number, start_us in enumerate(sent_us):
-        rounds, place = divmod(number, workload.connections)
-        late_us.append(round(start_us - offsets_us[place] - rounds * period_us))
-    late_us = [each if each > PRECISION_US else 0 for each in late_us]
-    end_us = first_us - before_us + window_us - patience_us
-    due = sum(max(0, math.ceil((end_us - offset_us) / period_us)) for offset_us in offsets_us)
-    return Schedule(
-        correct_us=[
-            latency_us + late
-            for (_, status, latency_us), late in zip(lines, late_us, strict=True)
-            if 200 <= status < 300  # noqa: PLR2004 - 2xx
-        ],
-        late_us=sorted(late_us),
-        unanswered=max(0, due - len(sent_us) - under_way),
-    )
+    patience_s = workload.timeout_s or min(PATIENCE_S, workload.duration_s / 4)
+    period_s = workload.connections / (workload.rate_rps or 1.0)
+    due = workload.connections * math.ceil(max(0.0, workload.duration_s - patience_s) / period_s)
+    return max(0, due - len(log) - under_way)

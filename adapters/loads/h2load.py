@@ -38,7 +38,8 @@ from typing import ClassVar
 from tuner.adapters.loads._h2load_log import (
     MOST_RPS_PER_CONNECTION,
     Log,
-    follow_schedule,
+    count_from_due,
+    count_unsent,
     lost_connections,
     read_log,
     streams_of,
@@ -338,15 +339,13 @@ def _without_summary(log: Log, workload: Workload) -> LoadResult:
 def _as_due(result: LoadResult, log: Log, workload: Workload, *, under_way: int) -> LoadResult:
     """Return the result of a window at a rate, its latency counted from when each request was due."""
     rate_rps = workload.rate_rps
-    if not rate_rps or rate_rps > MOST_RPS_PER_CONNECTION * workload.connections or not len(log):
+    if not rate_rps or rate_rps > MOST_RPS_PER_CONNECTION * workload.connections:
         return result
-    found = follow_schedule(log, workload, result.connect_time, under_way)
-    failures = result.failures
+    failures, unsent = result.failures, count_unsent(log, workload, under_way)
     return replace(
         result,
-        failures=replace(failures, timeout=failures.timeout + found.unanswered),
-        latency=None if result.latency is None else latency_of_samples(found.correct_us),
-        late_p99_ms=found.late_us[math.ceil(0.99 * len(found.late_us)) - 1] / 1000,
+        failures=replace(failures, timeout=failures.timeout + unsent),
+        latency=None if result.latency is None else latency_of_samples(count_from_due(log, workload)),
     )
 
 

@@ -202,7 +202,7 @@ def _result(log: Sequence[_Request], workload: Workload) -> LoadResult:
     places = {(each.method, _url(each, workload)): index for index, each in enumerate(kinds)}
     rate_rps = workload.rate_rps
     failed, sent = Counter[str](), [0] * len(kinds)
-    correct_us, late_ns = list[int](), list[int]()
+    correct_us = list[int]()
     for each in log:
         place = places[each.asked]
         sent[place] += 1
@@ -210,7 +210,6 @@ def _result(log: Sequence[_Request], workload: Workload) -> LoadResult:
         if rate_rps is not None:
             late = each.sent_ns - log[0].sent_ns - round(1e9 * (each.number - log[0].number) / rate_rps)
             late = late if late > PRECISION_NS else 0
-        late_ns.append(late)
         wrong = _find_wrong(each, kinds[place])
         if wrong is None:
             correct_us.append(round((late + each.took_ns) / 1000))
@@ -218,7 +217,6 @@ def _result(log: Sequence[_Request], workload: Workload) -> LoadResult:
             failed[wrong] += 1
     waiting_s = workload.timeout_s or min(PATIENCE_S, workload.duration_s / 4)
     due = 0 if rate_rps is None else math.floor(rate_rps * (workload.duration_s - waiting_s))
-    late_ns.sort()
     return LoadResult(
         duration_s=workload.duration_s,
         correct=len(correct_us),
@@ -226,7 +224,6 @@ def _result(log: Sequence[_Request], workload: Workload) -> LoadResult:
         bytes=sum(each.body_bytes or 0 for each in log),
         latency=latency_of_samples(correct_us),
         sent=tuple(sent) if workload.requests else (),
-        late_p99_ms=late_ns[math.ceil(0.99 * len(log)) - 1] / 1e6 if log and rate_rps else None,
         generator_fault=next((fault for each in log if (fault := own_fault(each.error))), None),
     )
 

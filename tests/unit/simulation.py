@@ -94,9 +94,7 @@ def make_setup(
 ) -> Setup:
     """Make a setup for a host that is never asked for anything."""
     nothing: Any = SimpleNamespace()
-    load = Load(
-        generator=Wrk(), shape=settings.load, interrupt_threads=(), rate_rps=settings.load.rate_rps
-    )
+    load = Load(generator=Wrk(), shape=settings.load, interrupt_threads=(), rate_rps=settings.load.rate_rps)
     return Setup(
         settings=settings, host=MemoryHost(), servers={}, facts={}, space=space, space_facts={}, load=load,
         target=nothing, placement=place(cpus), fingerprint=FINGERPRINT, fixed_rate=fixed_rate,
@@ -335,7 +333,7 @@ class SimulatedRunner:
                 loading_s = self.host.clock.monotonic()
                 fault = self.host.fault(opening.config)
                 if fault is None:
-                    trial = self._measure(trial, judges, plan, None if load is None else load.rate_rps)
+                    trial = self._measure(trial, judges, plan, (load or self.setup.load).rate_rps)
                 else:
                     trial = replace(trial, state=State.FAILED, failure=fault)
                 self.host.step()

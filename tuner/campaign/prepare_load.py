@@ -68,6 +68,7 @@ def prepare_load(settings: Study, generators: Sequence[LoadGenerator], target: H
         replace(
             first, generator=generator, shape=load, requests_total=load.requests_total,
             time_limit_s=load.time_limit_s, timeout_s=load.timeout_s, rate_rps=load.rate_rps,
+            keeps_rate=load.rate_rps is not None,
         )
         for generator, load in zip(generators, settings.all_loads, strict=True)
     ]  # fmt: skip

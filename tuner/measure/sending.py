@@ -228,7 +228,6 @@ def add_up(results: Sequence[LoadResult]) -> LoadResult:
         aborted="; ".join(each.aborted for each in results if each.aborted is not None) or None,
         generator_fault="; ".join(each.generator_fault for each in results if each.generator_fault) or None,
         sent=tuple(map(sum, zip(*(each.sent for each in results), strict=False))),
-        late_p99_ms=max((each.late_p99_ms for each in results if each.late_p99_ms is not None), default=None),
     )
 
 

@@ -31,6 +31,8 @@ class Load:
     """The process on the target that the tuner's own commands are children of."""
     rate_rps: float | None = None
     """Send at this rate instead of as fast as answers come."""
+    keeps_rate: bool = False
+    """Whether a window at the rate counts only if the generator has time to send when requests are due."""
     requests_total: int | None = None
     """Requests after which each counted window ends; None where windows have the plan's length."""
     time_limit_s: float = 60.0
@@ -112,7 +114,7 @@ def run_window(
         asked_s=duration_s, result=result, counters=counters, generator_cpu=sent.busy, lost=sent.lost,
         problem=sent.problem, problems_in_row=problems_before + 1, baseline=baseline,
         not_effective=deployment.no_longer_effective(), requests_total=requests_total,
-        rate_rps=load.rate_rps,
+        rate_rps=load.rate_rps if load.keeps_rate else None,
         expected=deployment.load.expected,
         local_ports=DEFAULT_PORTS * len({share.workload.url for share in shares}),
     )  # fmt: skip

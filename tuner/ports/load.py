@@ -194,9 +194,6 @@ class LoadResult:
     """What the generator itself ran out of (local ports, open files); the server is not to blame for it."""
     sent: tuple[int, ...] = ()
     """Of a mix, how many requests of each kind were sent; empty where the generator does not say."""
-    late_p99_ms: float | None = None
-    """At a fixed rate, 99 % of the requests were sent no later than this after they were due; None where the
-    generator does not say."""
 
     @property
     def goodput_rps(self) -> float:

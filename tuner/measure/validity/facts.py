@@ -106,7 +106,7 @@ class WindowFacts:
     requests_total: int | None = None
     """Requests after which the load should have ended; None for a load that ends by time."""
     rate_rps: float | None = None
-    """Requests/s that were due; None for a load that is sent as fast as responses come."""
+    """Requests/s that the generator must send when they are due; None where it need not."""
     problems_in_row: int = 1
     """Windows in a row in which the generator failed or gave up, this one included, if it did."""
     baseline: BaselineFacts = HEALTHY

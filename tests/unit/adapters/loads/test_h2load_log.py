@@ -5,8 +5,15 @@ from dataclasses import replace
 
 import pytest
 
-from tuner.adapters.loads._h2load_log import Log, follow_schedule, lost_connections, read_log, streams_of
-from tuner.ports import H2, ConnectTime, Workload
+from tuner.adapters.loads._h2load_log import (
+    Log,
+    count_from_due,
+    count_unsent,
+    lost_connections,
+    read_log,
+    streams_of,
+)
+from tuner.ports import H2, Workload
 
 REQUEST_US = 10_000
 
@@ -90,38 +97,51 @@ def bursts(*, stalls_at: int = 1000, stall_ms: int = 0) -> Log:
 
 
 def test_requests_that_are_sent_in_time_have_their_own_latency():
-    found = follow_schedule(bursts(), at_rate(), None, under_way=0)
-
-    assert set(found.correct_us) == {1000}
-    assert found.late_us[-1] == 0
-    assert found.unanswered == 0
+    assert set(count_from_due(bursts(), at_rate())) == {1000}
+    assert count_unsent(bursts(), at_rate(), under_way=0) == 0
 
 
 def test_a_stall_delays_the_requests_that_were_due_meanwhile():
-    found = follow_schedule(bursts(stalls_at=500, stall_ms=100), at_rate(), None, under_way=0)
+    stalled = bursts(stalls_at=500, stall_ms=100)
 
-    assert max(found.correct_us) == 101_000
-    # Due 10 ms after the stall began, sent 91 ms later; the next ones each 9 ms sooner.
-    assert found.late_us[-10:] == [91_000] * 10
-    assert found.late_us[-20:-10] == [82_000] * 10
-    assert found.unanswered == 0
+    counted_us = sorted(count_from_due(stalled, at_rate()))
 
-
-def test_requests_that_are_sent_a_millisecond_late_are_on_time():
-    on_time = bursts()
-    later = [start + 1000 * (start // 10_000 % 2) for start in on_time.starts_us]
-
-    assert follow_schedule(replace(on_time, starts_us=later), at_rate(), None, under_way=0).late_us[-1] == 0
+    assert counted_us[-10:] == [101_000] * 10
+    # Due 10 ms after the stall began, sent 91 ms later, and answered in 1 ms; the next ones each 9 ms sooner.
+    assert counted_us[-20:-10] == [92_000] * 10
+    assert counted_us[-30:-20] == [83_000] * 10
+    assert count_unsent(stalled, at_rate(), under_way=0) == 0
 
 
-@pytest.mark.parametrize(("timeout_s", "unanswered"), [(None, 250), (0.5, 0)])
-def test_what_waits_long_to_be_sent_at_the_end_has_failed(timeout_s: float | None, unanswered: int):
-    """From 0.5 s on nothing is answered in the window, and requests that are due later wait."""
-    found = follow_schedule(
-        bursts(stalls_at=490, stall_ms=600), at_rate(timeout_s), None, under_way=0
+def test_a_stall_of_one_connection_delays_no_other():
+    """One of 10 clients waits for 100 ms, and catches up after it."""
+    alone = bursts(stalls_at=500, stall_ms=100)
+    others = bursts()
+    log = Log(
+        starts_us=[*alone.starts_us[::10], *[each for each in others.starts_us for _ in range(9)][::10]],
+        statuses=[200] * 1000,
+        latencies_us=[*alone.latencies_us[::10], *[1000] * 900],
     )
 
-    assert found.unanswered == unanswered
+    counted_us = sorted(count_from_due(log, at_rate()))
+
+    assert counted_us[-3:] == [83_000, 92_000, 101_000]
+    assert sum(each > 1000 for each in counted_us) == 12
+
+
+def test_requests_that_h2load_sends_late_are_on_time():
+    on_time = bursts()
+    later = [start + 3000 * (start // 10_000 % 2) for start in on_time.starts_us]
+
+    assert set(count_from_due(replace(on_time, starts_us=later), at_rate())) == {1000}
+
+
+@pytest.mark.parametrize(("timeout_s", "unsent"), [(None, 250), (0.5, 0)])
+def test_what_waits_long_to_be_sent_at_the_end_has_failed(timeout_s: float | None, unsent: int):
+    """From 0.5 s on nothing is answered in the window, and requests that are due later wait."""
+    stuck = bursts(stalls_at=490, stall_ms=600)
+
+    assert count_unsent(stuck, at_rate(timeout_s), under_way=0) == unsent
 
 
 def test_a_server_that_is_too_slow_from_the_beginning_is_held_against_the_rate():
@@ -129,19 +149,22 @@ def test_a_server_that_is_too_slow_from_the_beginning_is_held_against_the_rate()
     starts = [1000 * start_ms for start_ms in range(0, 1000, 20) for _ in range(10)]
     slow = Log(starts_us=starts, statuses=[200] * 500, latencies_us=[20_000] * 500)
 
-    found = follow_schedule(slow, at_rate(), None, under_way=0)
-
-    assert found.late_us[-1] > 400_000
-    assert found.unanswered > 200
+    assert max(count_from_due(slow, at_rate())) > 400_000
+    assert count_unsent(slow, at_rate(), under_way=0) > 200
 
 
 def test_clients_that_connect_one_after_the_other_are_not_late():
     """Their requests come one after the other, too."""
     starts = [1000 * (client + 10 * number) for number in range(99) for client in range(10)]
     log = Log(starts_us=starts, statuses=[200] * len(starts), latencies_us=[500] * len(starts))
-    connected = ConnectTime(min_ms=0.1, mean_ms=5.0, max_ms=9.1)
 
-    found = follow_schedule(log, at_rate(), connected, under_way=0)
+    assert set(count_from_due(log, at_rate())) == {500}
+    assert count_unsent(log, at_rate(), under_way=0) == 0
 
-    assert found.late_us[-1] == 0
-    assert set(found.correct_us) == {500}
+
+def test_two_streams_of_a_connection_wait_half_as_often():
+    """Each of 10 clients may have two requests under way, and a response takes 15 ms."""
+    starts = [10_000 * number for number in range(99) for _ in range(10)]
+    log = Log(starts_us=starts, statuses=[200] * len(starts), latencies_us=[15_000] * len(starts))
+
+    assert set(count_from_due(log, replace(at_rate(), streams=2))) == {15_000}

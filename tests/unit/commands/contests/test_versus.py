@@ -28,8 +28,8 @@ from tuner.records import Failure, Metric, Role
 from tuner.space import SpaceFacts, facts_to_json, load_space
 from tuner.study import load_study
 from tuner.study.facts import METRIC, PRESET, SPACE_FACTS, VERDICT
-from tuner.study.objective import Objective
 from tuner.study.lock import locked
+from tuner.study.objective import Objective
 
 FACTS = SpaceFacts(
     names={"cores": 2, "memory_mib": 7900, "connections": 100, "open_files_max": 1048576, "somaxconn": 4096},
