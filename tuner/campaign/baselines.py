@@ -30,12 +30,13 @@ def measure_baseline(experiment: Experiment) -> list[Config]:
     """
     opening = Opening(role=Role.BASELINE, config=experiment.default, arm=DEFAULT_ARM)
     baseline = experiment.make(opening)
+    settings, load = experiment.setup.settings, experiment.setup.load
     if not baseline.counts:
+        refuse_rate(settings, load, baseline.windows)
         _refuse_failing_default(experiment.own_trials(), baseline)
         return []
     _refuse_unmeasured(experiment, baseline)
-    windows = [window for each in experiment.baselines() for window in each.valid_windows]
-    refuse_rate(experiment.setup.settings, experiment.setup.load, windows)
+    refuse_rate(settings, load, [window for each in experiment.baselines() for window in each.windows])
     _refuse_infeasible_default(experiment)
     earlier = [each for each in experiment.baselines() if each.number != baseline.number]
     if len(earlier) < LEAST_BEFORE or baseline.has_collapsed:
@@ -62,7 +63,8 @@ def _refuse_failing_default(trials: list[Trial], baseline: Trial) -> None:
     """Tolerate one or two failures; then the target is at fault."""
     last = [trial for trial in trials if trial.role is Role.BASELINE][-MAX_FAILED:]
     if len(last) == MAX_FAILED and all(_has_failed(trial) for trial in last):
-        reason = baseline.failure.reason if baseline.failure else "unknown"
+        said = [verdict.reason for window in baseline.windows for verdict in window.verdicts]
+        reason = baseline.failure.reason if baseline.failure else (said or ["unknown"])[-1]
         raise TargetError(f"target: the default configuration failed {MAX_FAILED} times in a row. {reason}")
 
 

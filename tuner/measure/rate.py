@@ -6,7 +6,7 @@ from dataclasses import replace
 from tuner.deploy.deployment import Deployment
 from tuner.errors import TargetError
 from tuner.measure.window import Load, run_window
-from tuner.records import Window
+from tuner.records import Blame, Check, Window
 from tuner.study import Study
 from tuner.study.objective import FAILURE_RATE, UNLIKE_DEFAULT
 
@@ -31,7 +31,7 @@ def refuse_rate(
         windows: of the default.
         deployment: of the default, to find out what it serves without a rate.
     """
-    served_rps = max((each.goodput_rps for each in windows if each.is_valid), default=None)
+    served_rps = max((each.goodput_rps for each in windows if _tells(each)), default=None)
     seeks = any(each.default_may_fail for each in settings.constraints)
     if load.rate_rps is None or served_rps is None or seeks or served_rps >= LEAST_SHARE * load.rate_rps:
         return
@@ -42,3 +42,9 @@ def refuse_rate(
         f"{served_rps:,.0f}. Write `rate: {SURE_SHARE * served_rps:.0f}` or less, or search for a "
         f"configuration that takes this rate: `constraints: [{FAILURE_RATE} <= 0.001 {UNLIKE_DEFAULT}]`."
     )
+
+
+def _tells(window: Window) -> bool:
+    """Return whether nothing but the generator, which a full server keeps busy, speaks against a window."""
+    against = {verdict.check for verdict in window.verdicts if verdict.blame is Blame.ENVIRONMENT}
+    return against <= {Check.SCHEDULE}

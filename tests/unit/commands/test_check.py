@@ -307,8 +307,9 @@ def test_a_default_that_does_not_take_the_rate_is_refused_with_what_it_serves(mo
         monkeypatch.setattr(module, "time", bench.clock)
     asked, load = at_rate(settings, 3500.0), replace(bench.load, rate_rps=3500.0)
 
+    busy = Verdict(check=Check.SCHEDULE, blame=Blame.ENVIRONMENT, reason="the generator used 91 %.")
     with bench.deployed() as deployment, pytest.raises(TargetError) as refused:
-        refuse_rate(asked, load, [window(2900)], deployment)
+        refuse_rate(asked, load, [replace(window(2900), verdicts=(busy,))], deployment)
 
     assert "load.rate: 3,500 requests/s are due, and the default serves about 2,000." in str(refused.value)
     assert "Write `rate: 1400` or less" in str(refused.value)
@@ -322,5 +323,6 @@ def test_a_rate_that_the_default_takes_or_that_is_sought_is_not_refused(settings
 
     refuse_rate(asked, load, [window(2900), window(3400)])
     refuse_rate(asked, load, [])
+    refuse_rate(asked, load, [window(2900, spoiled=True)])
     refuse_rate(asked, replace(load, rate_rps=None), [window(10)])
     refuse_rate(replace(asked, constraints=sought), load, [window(10)])
