@@ -244,7 +244,7 @@ def find_place(name: str, files: Files, kernel: Container[str], *, line: str | N
     """
     if name in kernel:
         return str(PurePosixPath("/proc/sys", name.partition("[")[0].replace(".", "/")))
-    pattern = re.compile(line or rf"^\s*{re.escape(name)}\b")
+    pattern = re.compile(line or rf"^\s*(?:[^#;\s][^#]*[{{;]\s*)?{re.escape(name)}\b")
     places = [
         f"{path}:{number}"
         for path, content in files.items()

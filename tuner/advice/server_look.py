@@ -13,6 +13,7 @@ from tuner.advice.status_page import StatusPage, ask_status, read_counters, read
 from tuner.errors import TargetError
 from tuner.hosts.control_groups import find_groups
 from tuner.kit import readback
+from tuner.kit.config_files import find_readable
 from tuner.kit.packages import PROCPS, say_install
 from tuner.measure import procfs
 from tuner.ports import ABSENT, Command, FileReader, Files, FileState, Host, Installation, Scalar
@@ -25,7 +26,11 @@ MIB = 2**20
 UNSET = "none"
 """Value of what a configuration does not set."""
 UPTIME = PurePosixPath("/proc/uptime")
-LIST_PROCESSES = ("sh", "-c", "ps -o pidns=,mntns= -p $$ && exec ps -ww -eo pid=,ppid=,pidns=,mntns=,args=")
+LIST_PROCESSES = (
+    "sh",
+    "-c",
+    "ps -o pidns=,mntns= -p $$ && exec ps -ww -eo pid=,ppid=,euid=,pidns=,mntns=,args=",
+)
 # Of the process with the most: its open files, its sockets.
 _OPEN_FILES = r"""
 find "$@" -mindepth 1 -maxdepth 1 -printf "%h %l\n" 2>/dev/null | awk '
@@ -52,6 +57,8 @@ class RunningProcess:
     pid: int
     parent: int
     command: str
+    user: int = 0
+    """Its effective user id."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,20 +132,24 @@ class KnownFiles:
 def list_processes(host: Host) -> tuple[RunningProcess, ...]:
     """List the processes of a host, without those of its containers. Raises TargetError without ps."""
     listed = host.run(LIST_PROCESSES, timeout_s=5)
-    own, *rows = [line.split(None, 4) for line in listed.stdout.decode(errors="replace").splitlines()] or [[]]
+    own, *rows = [line.split(None, 5) for line in listed.stdout.decode(errors="replace").splitlines()] or [[]]
     if listed.returncode != 0:
         raise TargetError(f"{host.name}: ps lists no processes. Install it: {say_install(host, PROCPS)}")
     return tuple(
-        RunningProcess(pid=int(row[0]), parent=int(row[1]), command=row[4])
+        RunningProcess(pid=int(row[0]), parent=int(row[1]), user=int(row[2]), command=row[5])
         for row in rows
-        if len(row) == 5 and all(one in {"-", mine} for one, mine in zip(row[2:4], own, strict=False))  # noqa: PLR2004 - columns
+        if len(row) == 6 and all(one in {"-", mine} for one, mine in zip(row[3:5], own, strict=False))  # noqa: PLR2004 - columns
     )
 
 
 def find_first(processes: Sequence[RunningProcess], pattern: str) -> tuple[RunningProcess, ...]:
-    """Return the processes that match and whose parents do not."""
+    """Return the processes that match and whose parents do not, those of root first.
+
+    Any user may give a process such a title.
+    """
     matching = {each.pid: each for each in processes if re.search(pattern, each.command)}
-    return tuple(each for each in matching.values() if each.parent not in matching)
+    first = (each for each in matching.values() if each.parent not in matching)
+    return tuple(sorted(first, key=lambda each: each.user != 0))
 
 
 def find_workers(
@@ -353,7 +364,7 @@ def _find_room(facts: ServerFacts, host: Host, log: PurePosixPath | None) -> Non
 
 
 def read_named_files(host: Host, names: Iterable[str]) -> Files:
-    """Read those files that there are."""
-    paths = tuple(map(PurePosixPath, names))
+    """Read those files that there are. Raises TargetError for what is no file, or too long."""
+    paths = find_readable(host, map(PurePosixPath, names))
     states = _read_permitted(host.look(paths), paths)
     return {path: state.content for path, state in states.items() if state.content is not None}

@@ -28,7 +28,7 @@ from tuner.corpus.files import read_corpus
 from tuner.errors import TargetError, UsageError
 from tuner.hosts.machine import Machine, read_machine
 from tuner.hosts.sudoers import RootCommandRecorder
-from tuner.ports import Command, Facts, Host, Installation, InstalledServer, LookedAtServer
+from tuner.ports import Command, Facts, Files, Host, Installation, InstalledServer, LookedAtServer
 from tuner.space.parameters import identifier
 from tuner.space.problems import problem, suggest
 
@@ -73,14 +73,7 @@ def advise(host: Host, names: Collection[str] = (), *, corpus: Path | None = Non
         **{identifier(name): value for name, value in kernel.items()},
     }
     now, kernel_log = _read_kernel_log(host, kernel_rules.file.message, unread)
-    findings = list(
-        judge(
-            SeenServer(
-                server="kernel", rules=kernel_rules, scope=scope, current=kernel, kernel=kernel, files={},
-                log=(), kernel_log=kernel_log, now_s=now.timestamp(), started_s=0.0, here=find_here(host),
-            )
-        )
-    )  # fmt: skip
+    findings: list[Finding] = []
     need_url: set[str] = set()
     for server, begun, ended in zip(servers, first, last, strict=True):
         read = find_server_facts(host, server, begun, ended)
@@ -103,6 +96,12 @@ def advise(host: Host, names: Collection[str] = (), *, corpus: Path | None = Non
                 can_be_tuned=_is_found(server),
             )
         )  # fmt: skip
+    findings += judge(
+        SeenServer(
+            server="kernel", rules=kernel_rules, scope=scope, current=kernel, kernel=kernel, files={},
+            log=(), kernel_log=kernel_log, now_s=now.timestamp(), started_s=0.0, here=find_here(host),
+        )
+    )  # fmt: skip
     proposed = {each.name for finding in findings for each in finding.proposals}
     findings += [each for each in tries if each.limit not in proposed]
     return Advice(
@@ -216,7 +215,13 @@ def find_installation(
                 return name, found
             said.insert(0, f"it runs with {', '.join(told)}, which is not that of the installed service")
             break
-    files = read_named_files(host, [each for each in told if each.startswith("/")] if told else file.files)
+    files: Files = {}
+    try:
+        files = read_named_files(
+            host, [each for each in told if each.startswith("/")] if told else file.files
+        )
+    except TargetError as error:
+        said.append(str(error))
     if told and not said and not files:
         said.append(f"{', '.join(told)} cannot be read. Run as root, or start it with an absolute path")
     if said:

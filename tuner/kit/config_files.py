@@ -17,6 +17,9 @@ DROP_IN_HEAD = "Written by tuner: overrides earlier settings. Remove this file t
 
 PLACES_SHOWN = 3
 
+LARGEST_FILE_BYTES = 2**24
+"""Of one configuration file; real ones are far smaller."""
+
 _WILDCARDS = frozenset("*?[")
 
 
@@ -67,6 +70,27 @@ def list_matching(host: Host, pattern: PurePosixPath) -> list[PurePosixPath]:
     argv = ("find", "-L", root, "-mindepth", depth, "-maxdepth", depth, "-type", "f", "-print0")
     listed = host.run(argv, timeout_s=COMMAND_TIMEOUT_S).stdout.decode(errors="surrogateescape")
     return matching((PurePosixPath(name) for name in listed.split("\0") if name), pattern)
+
+
+def find_readable(host: Host, paths: Iterable[PurePosixPath]) -> list[PurePosixPath]:
+    """Return the files that have content, and the paths that cannot be looked up.
+
+    Any user may start a process that names a pipe, a device or a file of the kernel as its configuration. The
+    reader of a pipe or device may never end; those of the kernel say that they are empty, and stay unread.
+
+    Raises TargetError for what is no file, or too long.
+    """
+    asked = list(paths)
+    argv = ("stat", "-L", "--printf", r"%F\t%s\t%n\0", "--", *map(str, asked))
+    told = host.run(argv, timeout_s=COMMAND_TIMEOUT_S).stdout.decode(errors="surrogateescape")
+    empty: set[str] = set()
+    for kind, size, name in (row.split("\t", 2) for row in told.split("\0") if row):
+        if not kind.startswith("regular ") or int(size) > LARGEST_FILE_BYTES:
+            wrong = f"it is no file, or larger than {LARGEST_FILE_BYTES // 2**20} MiB"
+            raise TargetError(f"{host.name}: {name} cannot be read: {wrong}. Check this path on the host.")
+        if int(size) == 0:
+            empty.add(name)
+    return [path for path in asked if str(path) not in empty]
 
 
 def read_files(host: Host, main: PurePosixPath, *directories: PurePosixPath, package: str) -> Files:

@@ -13,7 +13,7 @@ from tuner.adapters.servers.nginx.servers import list_sites
 from tuner.adapters.servers.nginx.syntax import ENCODING, Directive, read_directives
 from tuner.adapters.servers.nginx.tree import join_files, read_tree
 from tuner.errors import TargetError
-from tuner.kit.config_files import list_matching
+from tuner.kit.config_files import find_readable, list_matching
 from tuner.kit.programs import decode, list_running
 from tuner.kit.services import describe_service, probe_service
 from tuner.ports import Command, Facts, Files, Host, Installation, SentRequest
@@ -169,19 +169,22 @@ def _ask_names(host: Host, program: str, main: PurePosixPath) -> tuple[PurePosix
 
 def _gather_names(host: Host, main: PurePosixPath) -> tuple[PurePosixPath, ...]:
     """Follow the includes, for who may not run `nginx -T`."""
-    found: dict[PurePosixPath, None] = {main: None}
-    pending = [main]
+    pending = find_readable(host, [main])
+    found = dict.fromkeys(pending)
     while pending:
         name = pending.pop()
         text = (host.read(name).content or b"").decode(ENCODING)
         flat = [each for top in read_directives(text, name) for each in (top, *top.walk())]
-        for each in flat:
-            if each.name == "include" and each.arguments:
-                new = [
-                    path for path in list_matching(host, main.parent / each.arguments[0]) if path not in found
-                ]
-                found |= dict.fromkeys(new)
-                pending += new
+        included = [
+            path
+            for each in flat
+            if each.name == "include" and each.arguments
+            for path in list_matching(host, main.parent / each.arguments[0])
+        ]
+        if new := [path for path in dict.fromkeys(included) if path not in found]:
+            readable = find_readable(host, new)
+            found |= dict.fromkeys(readable)
+            pending += readable
     return tuple(found)
 
 

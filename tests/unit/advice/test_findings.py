@@ -6,9 +6,9 @@ from pathlib import Path, PurePosixPath
 import pytest
 
 from tests.unit.advice.test_rules import RULE
-from tuner.advice.findings import Advice, Finding, Level, SeenServer, judge, rank
+from tuner.advice.findings import Advice, Finding, Level, SeenServer, find_place, judge, rank
 from tuner.advice.log_lines import LogLine
-from tuner.advice.rules import read_rules
+from tuner.advice.rules import FOLDER, read_rules
 from tuner.ports import Scalar
 from tuner.report.advice import advice_json, advice_markdown, advice_text
 
@@ -117,3 +117,22 @@ def test_json_says_whether_something_bites_and_that_nothing_was_measured(tmp_pat
     assert told["findings"][0]["measured"] is False
     assert told["findings"][0]["measure"].startswith("tuner init nginx --from-advice")
     assert advice_json(advice(()))["bites"] is False
+
+
+def test_the_place_of_a_setting_on_a_line_with_others_is_found_and_a_comment_is_none():
+    text = "worker_processes 2; events { worker_connections 33; }\n# events { worker_connections 44; }\n"
+    files = {PurePosixPath("/srv/own.conf"): f"{text};worker_connections = 55\n".encode()}
+
+    assert find_place("worker_connections", files, ()) == "/srv/own.conf:1"
+
+
+def test_connections_that_wait_in_the_accept_queue_are_not_counted_as_open():
+    facts: dict[str, Scalar] = {"global_maxconn": 7, "connections": 15, "queue_waiting": 8}
+    seen = SeenServer(
+        server="haproxy", rules=read_rules(FOLDER / "haproxy.yaml"), scope=facts, current={}, kernel={},
+        files={}, log=(), kernel_log=(), now_s=0.0, started_s=0.0,
+    )  # fmt: skip
+
+    (found,) = judge(seen)
+
+    assert [each.text for each in found.evidence] == ["7 of 7 connections are accepted, and 8 more wait"]

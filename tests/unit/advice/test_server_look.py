@@ -1,10 +1,12 @@
 """What is read of one running server: the memory of its workers."""
 
+import os
 from pathlib import PurePosixPath
 
 import pytest
 
-from tuner.advice.server_look import KnownFiles, find_sizes
+from tuner.adapters.hosts.local import LocalHost
+from tuner.advice.server_look import KnownFiles, RunningProcess, find_first, find_sizes, list_processes
 from tuner.ports import FileState
 
 Worker = tuple[int, int]
@@ -37,3 +39,19 @@ def test_the_memory_of_a_new_worker_is_no_measure(workers: list[Worker], grown_m
 
 def test_memory_that_cannot_be_read_is_no_fact():
     assert find_sizes(KnownFiles({}), [8]) == {}
+
+
+def test_a_process_of_root_is_looked_at_before_what_another_user_named_like_it():
+    title = "nginx: master process nginx"
+    forged = RunningProcess(pid=80, parent=1, command=f"{title} -c /home/eve/nginx.conf", user=1000)
+    service = RunningProcess(pid=812, parent=1, command=title)
+    worker = RunningProcess(pid=813, parent=812, command="nginx: worker process", user=33)
+
+    assert find_first([forged, service, worker], "^nginx: master process") == (service, forged)
+
+
+def test_the_user_of_each_process_is_known():
+    found = {each.pid: each for each in list_processes(LocalHost())}
+
+    assert found[os.getpid()].user == os.geteuid()
+    assert found[os.getpid()].parent == os.getppid()

@@ -1,7 +1,8 @@
 """Advice reads the configuration that a process runs with, or says that it does not."""
 
+import os
 from collections.abc import Callable, Mapping
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 
 import pytest
 
@@ -9,6 +10,7 @@ from tests.unit.adapters.servers.apache import layouts as apache
 from tests.unit.adapters.servers.h2o import layouts as h2o
 from tests.unit.adapters.servers.nginx import layouts as nginx
 from tests.unit.adapters.servers.php_fpm import layouts as php_fpm
+from tuner.adapters.hosts.local import LocalHost
 from tuner.advice.rules import FOLDER, read_file
 from tuner.commands.advise import find_installation
 from tuner.ports import FileState, Installation
@@ -30,6 +32,7 @@ HOSTS: Mapping[str, Callable[[], MemoryHost]] = {
 
 def find(host: MemoryHost, server: str, command: str) -> tuple[Installation, list[str]]:
     """Return what is found of a server whose process has this command line, and what is not read."""
+    host.commands.setdefault("stat", lambda _host, argv, _stdin: completed(argv))
     unread: list[str] = []
     _, found = find_installation(host, read_file(FOLDER / f"{server}.yaml")[1], unread, command)
     return found, unread
@@ -106,3 +109,20 @@ def test_nginx_of_an_ordinary_user_is_read_from_the_file_that_it_was_told():
     assert (found.facts.current["worker_connections"], found.port) == (20, 8080)
     assert found.service is None
     assert unread == []
+
+
+@pytest.mark.parametrize("server", ["haproxy", "nginx"])
+def test_a_pipe_that_a_process_names_as_its_configuration_is_not_waited_for(server: str, tmp_path: Path):
+    os.mkfifo(tmp_path / "pipe")
+    commands = {
+        "haproxy": f"haproxy -f {tmp_path}/pipe",
+        "nginx": f"nginx: master process nginx -c {tmp_path}/pipe",
+    }
+    unread: list[str] = []
+
+    _, found = find_installation(
+        LocalHost(), read_file(FOLDER / f"{server}.yaml")[1], unread, commands[server]
+    )
+
+    assert not found.files
+    assert "pipe cannot be read: it is no file" in unread[0]

@@ -1,11 +1,20 @@
-"""Configuration files of an installed server, on a host in memory."""
+"""Configuration files of an installed server."""
 
-from pathlib import PurePosixPath
+import os
+from pathlib import Path, PurePosixPath
 
 import pytest
 
+from tuner.adapters.hosts.local import LocalHost
 from tuner.errors import TargetError
-from tuner.kit.config_files import DROP_IN_HEAD, find_changes, read_files, write_drop_in
+from tuner.kit.config_files import (
+    DROP_IN_HEAD,
+    LARGEST_FILE_BYTES,
+    find_changes,
+    find_readable,
+    read_files,
+    write_drop_in,
+)
 from tuner.ports import FileState
 from tuner.testing.fakes import MemoryHost, completed
 
@@ -58,3 +67,22 @@ def test_a_drop_in_keeps_what_it_sets_besides():
     installed = b"# mine\na := 1\n  b=2\nab := 3\n"
 
     assert write_drop_in(installed, {"a": "a := 7", "b": "b := 8"}) == b"# mine\nab := 3\na := 7\nb := 8\n"
+
+
+def test_a_pipe_a_device_or_an_endless_file_is_refused_before_it_is_read(tmp_path: Path):
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "link").symlink_to("pipe")
+    with (tmp_path / "long").open("wb") as file:
+        file.truncate(LARGEST_FILE_BYTES + 1)
+
+    for path in (tmp_path / "link", tmp_path / "long", tmp_path, Path("/dev/zero")):
+        with pytest.raises(TargetError, match=f"{path} cannot be read: it is no file, or larger than 16 MiB"):
+            find_readable(LocalHost(), [PurePosixPath(path)])
+
+
+def test_a_file_of_the_kernel_stays_unread_and_a_missing_one_is_left_to_the_reader(tmp_path: Path):
+    (tmp_path / "a\n.conf").write_text("worker_processes 2;\n")
+    (tmp_path / "kernel").symlink_to("/proc/kmsg")
+    names = [PurePosixPath(tmp_path / name) for name in ("a\n.conf", "kernel", "missing")]
+
+    assert find_readable(LocalHost(), names) == [names[0], names[2]]
