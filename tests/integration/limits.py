@@ -368,7 +368,8 @@ def few_connections_of_a_frontend(host: TestHost) -> Iterator[None]:
 @contextmanager
 def few_requests_to_a_server(host: TestHost) -> Iterator[None]:
     (host.root / "etc/nginx/conf.d/slow.conf").write_text(SLOW_SITE)
-    put_nginx_behind_haproxy(host, "server one 127.0.0.1:8082 maxconn 2")
+    # Else requests leave the queue after `timeout connect`, 5 s, with status 503.
+    put_nginx_behind_haproxy(host, "timeout queue 60s\n\tserver one 127.0.0.1:8082 maxconn 2")
     with clients(host, 20, f"{PARTIAL.decode()}\r\n".encode()):
         yield
 
