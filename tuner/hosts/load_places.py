@@ -88,7 +88,7 @@ def find_generators(generator: LoadGenerator, hosts: Mapping[str, Host]) -> str:
         found = ", ".join(f"{version or 'unknown'} on {name}" for name, version in versions.items())
         raise TargetError(
             f"load.host: {generator.name} has different versions on the load hosts: {found}. Install the "
-            "same one."
+            "same version on each of them."
         )
     return next(iter(versions.values()))
 

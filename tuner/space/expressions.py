@@ -77,8 +77,8 @@ def _refuse_truth(owner: str, value: str) -> bool:
 def _number(value: object) -> int | float:
     if isinstance(value, Special):
         raise Unusable(
-            f"{value.owner} may have the special value {value.value!r}, which is no quantity; "
-            f"guard it: … if {value.owner} != {value.value!r} else …"
+            f"{value.owner} may have the special value {value.value!r}, which is no number; "
+            f"write: … if {value.owner} != {value.value!r} else …"
         )
     if isinstance(value, (int, float)):
         return value

@@ -500,7 +500,9 @@ def _refuse_other_origins(urls: list[Url | None], page: str) -> None:
         keys = ("requests", index, "url")
         if "://" not in page:
             wrong = f"`url:` needs a whole URL in `load.path:` too, which is {page}"
-            raise Refused(wrong, "Write a whole URL there, or `path:` in place of this `url:`", at=keys)
+            raise Refused(
+                wrong, "Write a whole URL in `load.path:`, or `path:` in place of this `url:`", at=keys
+            )
         first = parse_url(page)
         if (url.scheme, url.port) != (first.scheme, first.port):
             wrong = f"{url.text} has another scheme or port than {page}, to which all connections go"

@@ -278,7 +278,9 @@ def test_load_hosts_with_the_same_generator_agree_on_its_version():
 def test_load_hosts_with_different_generators_are_refused_by_name():
     hosts = {"ssh://a": load_host("a"), "ssh://b": load_host("b", version="wrk 4.2.0")}
 
-    with pytest.raises(TargetError, match=r"4\.1\.0 on ssh://a, 4\.2\.0 on ssh://b\. Install the same one"):
+    with pytest.raises(
+        TargetError, match=r"4\.1\.0 on ssh://a, 4\.2\.0 on ssh://b\. Install the same version"
+    ):
         find_generators(Wrk(), hosts)
 
 

@@ -216,7 +216,7 @@ class TestMisuseOfValuesThatAreNoQuantity:
             "kind: int, low: 10, high: 99, special: {off: 0}, default: 10", "derived: {d: {value: 100 / x}}\n"
         )
 
-        with pytest.raises(UsageError, match=r"^demo\.yaml:7: .*x may have the special value 0, .* guard it"):
+        with pytest.raises(UsageError, match=r"^demo\.yaml:7: .*x may have the special value 0, .* write: "):
             load(text, tmp_path)
 
     def test_a_special_value_that_is_guarded(self, tmp_path):
