@@ -189,7 +189,7 @@ class Journal:
             yield
         except BlockingIOError as error:
             raise TargetError(
-                f"{path}: another tuner is at work on {host_name}. Wait until it ends, or end it."
+                f"{path}: another tuner is at work on {host_name}. Wait until that tuner ends, or end it."
             ) from error
         except OSError as error:
             raise TargetError(
