@@ -72,7 +72,7 @@ def test_the_programs_of_every_load_are_named(study):
     [
         (f"{TWO}load: {{path: /a}}\n", "yaml:7: load: `load:` and `loads:` cannot be combined"),
         ("loads: [{content: tiny}]\n", r"yaml:4: loads: .* is not a list of 2 to 12 loads"),
-        ("loads: [{path: /a}, {content: tiny}]\n", r"this load has neither `name:` nor `content:`. Name the load"),
+        ("loads: [{path: /a}, {content: tiny}]\n", r"this load has neither `name:` nor `content:`. Name"),
         ("loads: [{name: a b, path: /a}, {content: tiny}]\n", "'a b' is no name of a load"),
         ("loads: [{content: tiny}, {content: tiny}]\n", r"two loads have the same name \(tiny, tiny\)"),
         ("loads: [{content: tiny, weight: 0}, {content: html, weight: 0}]\n", "all loads have weight 0"),
