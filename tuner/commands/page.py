@@ -7,13 +7,13 @@ import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tuner.commands.session import Reading
 from tuner.study import Study
 from tuner.study.cache import keep, look_up
 from tuner.study.digest import make_study_key
 from tuner.study.folder import read_file, require_own, write_file, write_named
 
 if TYPE_CHECKING:
+    from tuner.commands.session import Reading
     from tuner.ports import Config
     from tuner.statistics.confirmation.paired_gain import Gain
 
@@ -36,7 +36,7 @@ def find_page(settings: Study) -> bytes | None:
     return None if key is None else look_up(settings.folder, NAME, key)
 
 
-def make_page(reading: Reading) -> bytes:
+def make_page(reading: "Reading") -> bytes:
     """Make the page of a study with its sweeps and load curves."""
     from tuner.report.curve import read_curves
     from tuner.report.page import render_report
@@ -49,7 +49,7 @@ def make_page(reading: Reading) -> bytes:
     return page.encode(errors="replace")
 
 
-def _write_change(reading: Reading) -> str:
+def _write_change(reading: "Reading") -> str:
     """Return what the winner or candidate changes in the servers' own files; empty if nothing is kept."""
     from tuner.commands.kept_files import recall_differences
     from tuner.export import write_change
@@ -61,7 +61,7 @@ def _write_change(reading: Reading) -> str:
     return write_change(summary, recall_differences(reading, summary.winner.config) or {})
 
 
-def list_commands(reading: Reading) -> list[tuple[str, str]]:
+def list_commands(reading: "Reading") -> list[tuple[str, str]]:
     """Return what applies the winner and undoes it, or measures a candidate again: title and command."""
     summary, study = reading.summary, shlex.quote(str(reading.settings.path))
     if summary.winner is None:
@@ -93,7 +93,7 @@ def _measure_again(study: str, gain: "Gain | None" = None) -> tuple[str, str]:
     return ("Measure the candidate again", f"tuner compare {study} default candidate{pairs}")
 
 
-def _list_commands_of_found(reading: Reading) -> list[tuple[str, str]]:
+def _list_commands_of_found(reading: "Reading") -> list[tuple[str, str]]:
     """Return what measures the candidate again, and where its files are if it has any."""
     from tuner.report.summary import as_candidate
 
@@ -109,7 +109,7 @@ def _show_how(title: str, folder: Path) -> tuple[str, str]:
     return (title, f"grep -sE 'apply:|undo:' {shlex.quote(str(folder))}/*")
 
 
-def _changes_nothing_installed(reading: Reading, winner: "Config") -> bool:
+def _changes_nothing_installed(reading: "Reading", winner: "Config") -> bool:
     """Return whether the winner is known to change no file that is installed: scripts could apply nothing."""
     from tuner.commands.kept_files import recall_differences
     from tuner.export import installed_of
@@ -118,7 +118,7 @@ def _changes_nothing_installed(reading: Reading, winner: "Config") -> bool:
     return kept is not None and all(installed_of(each) is None for each in kept.values())
 
 
-def keep_page(reading: Reading, page: bytes) -> None:
+def keep_page(reading: "Reading", page: bytes) -> None:
     """Keep the page of a study that is finished: others change from one trial to the next.
 
     Of one whose file was edited none is kept: who asks for it is told so each time.
