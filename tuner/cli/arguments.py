@@ -19,7 +19,7 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON."
 AsMarkdown = Annotated[
     bool, typer.Option("--markdown", help="Print the result as Markdown, for a pull request.")
 ]
-AsCsv = Annotated[bool, typer.Option("--csv", help="Print one CSV line per configuration.")]
+AsCsv = Annotated[bool, typer.Option("--csv", help="Print the result as CSV, one line per row of its table.")]
 ResultPath = Annotated[
     Path | None, typer.Option("-o", "--output", help="Additional file for the result: .html, .md or .csv.")
 ]

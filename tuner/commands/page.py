@@ -77,10 +77,14 @@ def list_commands(reading: "Reading") -> list[tuple[str, str]]:
         ]
     if _changes_nothing_installed(reading, summary.winner.config):
         return [_show_how("Show how to apply and undo each file", reading.settings.folder / EXPORTS)]
+    has_rest = _leaves_something_to_the_hand(reading, summary.winner.config)
     return [
         ("Write it as files", f"tuner export {study} --format shell -o out"),
-        ("Apply them on the server's host", "sh out/tuner-shell/apply.sh"),
-        ("Undo them", "sh out/tuner-shell/undo.sh"),
+        (
+            f"Apply them on the server's host{', then change the rest by hand' * has_rest}",
+            "sh out/tuner-shell/apply.sh",
+        ),
+        (f"Undo them{', then change the rest back by hand' * has_rest}", "sh out/tuner-shell/undo.sh"),
     ]
 
 
@@ -116,6 +120,15 @@ def _changes_nothing_installed(reading: "Reading", winner: "Config") -> bool:
 
     kept = recall_differences(reading, winner)
     return kept is not None and all(installed_of(each) is None for each in kept.values())
+
+
+def _leaves_something_to_the_hand(reading: "Reading", winner: "Config") -> bool:
+    """Return whether the winner is known to have settings that scripts cannot change in installed files."""
+    from tuner.commands.kept_files import recall_differences
+    from tuner.export import installed_of
+
+    installed = map(installed_of, (recall_differences(reading, winner) or {}).values())
+    return any(each is not None and each.by_hand for each in installed)
 
 
 def keep_page(reading: "Reading", page: bytes) -> None:

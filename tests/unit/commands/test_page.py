@@ -195,6 +195,20 @@ def test_where_no_script_could_apply_it_the_exports_say_how(settings, monkeypatc
     ]
 
 
+def test_where_the_scripts_leave_something_to_the_hand_the_commands_say_so(settings, monkeypatch, tmp_path):
+    monkeypatch.setenv("TUNER_STATE", str(tmp_path / "state"))
+    reading = read(settings)
+    kept = replace(of_nginx(b"sendfile on;\n", b"sendfile off;\n"), by_hand={"jit": "set it in php.ini"})
+    assert "by hand" not in str(list_commands(reading))
+
+    remember_differences(reading, {"nginx": kept})
+
+    assert [title for title, _ in list_commands(reading)][1:] == [
+        "Apply them on the server's host, then change the rest by hand",
+        "Undo them, then change the rest back by hand",
+    ]
+
+
 def test_the_page_has_the_change_of_the_files_that_the_exports_write(settings, monkeypatch, tmp_path):
     monkeypatch.setenv("TUNER_STATE", str(tmp_path / "state"))
     reading = read(settings)

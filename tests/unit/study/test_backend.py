@@ -76,7 +76,7 @@ def test_its_command_asks_for_trust(study):
         ("backend: {command: [node, '{port}'], port: 1}\n", "the port is given twice"),
         ("backend: {command: [node, '{prot}']}\n", "{prot} is no known placeholder. Use {port} and {folder}"),
         ("backend: {command: [node], port: 70000}\n", "70000 is out of range"),
-        ("backend: {command: [node, '{port}'], ready: health}\n", "'health' is not a path on the server"),
+        ("backend: {command: [node, '{port}'], ready: health}\n", "'health' is not written as a URL path"),
         (
             "backend: {command: [node, '{port}'], redy: /}\n",
             "redy: this key is not known. Did you mean ready?",

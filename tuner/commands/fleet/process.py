@@ -36,7 +36,8 @@ class WorkerProcess:
         """Raise what has ended it."""
         if not self.process.is_alive():
             raise self._last_word() or Unreachable(
-                f"{self.host}: its worker process ended unexpectedly (exit code {self.process.exitcode})."
+                f"{self.host}: tuner's own worker for this host ended unexpectedly "
+                f"(exit code {self.process.exitcode})."
             )
 
     def end(self) -> None:

@@ -35,7 +35,7 @@ def read_path(given: object) -> str:
     """Return a path on the server. Raises Refused for what could not stand in a request line."""
     path = read_text(given)
     if not path.startswith("/") or not path.isprintable() or " " in path:
-        raise Refused(f"{quote(path)} is not a path on the server", "Begin with /, without spaces")
+        raise Refused(f"{quote(path)} is not written as a URL path", "Begin with /, without spaces")
     return path
 
 
