@@ -49,6 +49,10 @@ def read_error_log(host: Host, server: RunningServer, now: datetime) -> ErrorLog
     lines = tuple(cut_messages(found.lines, file.message, server.pids))
     if found.lines and not lines:
         unread.append(f"its error log: no line has the usual form of {file.title}. Use the default format")
+    if file.shared_log and (sharing := re.search(file.shared_log, server.text, re.MULTILINE)):
+        shown = quote_line(sharing[0])
+        unread.append(f"its error log: `{shown}` lets scripts write whole lines into it. Remove this setting")
+        return ErrorLog(unread=tuple(unread))
     if file.quiet_log and (hiding := re.search(file.quiet_log, server.text, re.MULTILINE)):
         shown = quote_line(hiding[0])
         unread.append(f"its error log: `{shown}` hides lines that show limits. Set the default level")

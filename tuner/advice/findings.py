@@ -90,6 +90,8 @@ class Advice:
     """Folder of the earlier studies that were asked; None without."""
     need_url: frozenset[str] = frozenset()
     """Servers for whose studies the URL of a page has to be named."""
+    is_of_kernel: bool = False
+    """Whether the kernel alone was asked for."""
 
     @property
     def bites(self) -> bool:

@@ -170,6 +170,9 @@ class RuleFile(_Entry):
     loud_log: Pattern | None = Field(
         None, description="Finds a log level that shows warnings that rules read; the default hides them."
     )
+    shared_log: Pattern | None = Field(
+        None, description="Finds what lets applications write whole lines into the log; none counts then."
+    )
     values: dict[Name, Pattern] = Field(
         default_factory=dict,
         description="Fact: regular expression with a group, over the configuration; else `none`.",

@@ -45,7 +45,7 @@ def advise(host: Host, names: Collection[str] = (), *, corpus: Path | None = Non
 
     Args:
         host: where they run.
-        names: servers; every known one that runs when there are none.
+        names: servers, or the kernel alone; every known server that runs when there are none.
         corpus: folder of earlier studies, which say what is worth trying; None without.
 
     Raises:
@@ -106,7 +106,7 @@ def advise(host: Host, names: Collection[str] = (), *, corpus: Path | None = Non
     findings += [each for each in tries if each.limit not in proposed]
     return Advice(
         host=host.name, servers=servers, findings=rank(findings), unread=tuple(dict.fromkeys(unread)),
-        look_s=look_s, corpus=corpus, need_url=frozenset(need_url),
+        look_s=look_s, corpus=corpus, need_url=frozenset(need_url), is_of_kernel=len(files) == 1,
     )  # fmt: skip
 
 
@@ -124,7 +124,9 @@ def list_rules(names: Collection[str] = ()) -> tuple[RuleFile, ...]:
 def _choose_files(names: Collection[str]) -> dict[Path, RuleFile]:
     """Return the kernel's file of rules and those of the servers. Raises UsageError for a wrong name."""
     files = {path: read_file(path)[1] for path in rule_files()}
-    known = {name for file in files.values() if file.processes for name in (file.advice, *file.servers)}
+    known = {
+        name for file in files.values() for name in (file.advice, *(file.servers if file.processes else ()))
+    }
     for name in sorted(set(names) - known):
         raise problem("advise", f"there are no rules for {name!r}", suggest(name, known))
     return {

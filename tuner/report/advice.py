@@ -130,7 +130,8 @@ def say_verdict(advice: Advice) -> str:
 
 def _say_look(advice: Advice) -> str:
     servers = ", ".join(map(_title, advice.servers))
-    looked = f"Looked for {advice.look_s:.1f} s at {servers or 'the kernel; no known server runs'}"
+    kernel = "the kernel" if advice.is_of_kernel else "the kernel; no known server runs"
+    looked = f"Looked for {advice.look_s:.1f} s at {servers or kernel}"
     return f"{looked}. No load was sent, nothing was changed."
 
 

@@ -211,3 +211,16 @@ def test_a_log_with_more_lines_of_the_last_hour_than_are_read_is_said(tmp_path: 
     write(log, f"{line}\n".encode() * (1 + TAIL_BYTES // len(line)))
 
     assert read(log).unread == ((f"its error log {log}: {said}",) if said else ())
+
+
+def test_lines_of_a_log_into_which_scripts_write_as_php_fpm_does_do_not_count(tmp_path: Path):
+    log = tmp_path / "error.log"
+    write(log, f"{NEW['php-fpm']}\n".encode())
+
+    shared = read_log_of("php-fpm", "[www]\ndecorate_workers_output = no\n", log)
+    own = read_log_of("php-fpm", "[www]\n;decorate_workers_output = no\ndecorate_workers_output = yes\n", log)
+
+    assert shared.lines == ()
+    said = "`decorate_workers_output = no` lets scripts write whole lines into it"
+    assert shared.unread == (f"its error log: {said}. Remove this setting",)
+    assert texts(own) == [NEW["php-fpm"]]

@@ -12,7 +12,7 @@ from tests.unit.adapters.servers.nginx import layouts as nginx
 from tests.unit.adapters.servers.php_fpm import layouts as php_fpm
 from tuner.adapters.hosts.local import LocalHost
 from tuner.advice.rules import FOLDER, read_file
-from tuner.commands.advise import find_installation
+from tuner.commands.advise import find_installation, list_rules
 from tuner.ports import FileState, Installation
 from tuner.testing.fakes import MemoryHost, completed
 
@@ -126,3 +126,8 @@ def test_a_pipe_that_a_process_names_as_its_configuration_is_not_waited_for(serv
 
     assert not found.files
     assert "pipe cannot be read: it is no file" in unread[0]
+
+
+def test_the_kernel_can_be_named_alone():
+    assert [file.advice for file in list_rules(["kernel"])] == ["kernel"]
+    assert [file.advice for file in list_rules(["kernel", "h2o"])] == ["h2o", "kernel", "server"]

@@ -172,3 +172,10 @@ def test_the_summary_names_the_process_that_was_looked_at():
     text = advice_text(replace(make_advice(BITES), servers=(server,)))
 
     assert "Looked for 1.0 s at nginx 1.22.1 (process 812). No load was sent" in text
+
+
+def test_the_summary_says_no_server_runs_only_if_servers_were_looked_for():
+    told = make_advice(BITES)
+
+    assert "Looked for 1.0 s at the kernel; no known server runs. No" in advice_text(told)
+    assert "Looked for 1.0 s at the kernel. No" in advice_text(replace(told, is_of_kernel=True))
