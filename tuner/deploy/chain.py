@@ -60,8 +60,8 @@ def link(facts: Mapping[str, Facts], backends: Mapping[str, str], *, where: str 
     names = [name for name, each in facts.items() if each.port is not None]
     if not names:
         raise UsageError(
-            f"{where}: none of {', '.join(facts)} accepts connections from the load generator. Put a web "
-            "server before them."
+            f"{where}: none of {', '.join(facts)} accepts connections from the load generator. "
+            f"Add a web server to `servers:`, as in `servers: [nginx, {', '.join(facts)}]`."
         )
     if facts[names[0]].speaks != HTTP:
         raise UsageError(

@@ -42,7 +42,7 @@ def test_a_server_that_only_passes_requests_on_stands_before_one_that_answers():
         (
             {"kernel": KERNEL},
             {},
-            r"servers: none of kernel accepts connections from the load generator\. Put a web server",
+            r"servers: none of kernel accepts connections from the load generator\. Add a web server to ",
         ),
         (
             {"programs": PROGRAMS},
