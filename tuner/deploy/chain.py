@@ -61,7 +61,7 @@ def link(facts: Mapping[str, Facts], backends: Mapping[str, str], *, where: str 
     if not names:
         raise UsageError(
             f"{where}: none of {', '.join(facts)} accepts connections from the load generator. "
-            f"Add a web server to `servers:`, as in `servers: [nginx, {', '.join(facts)}]`."
+            f"Add a web server to `servers:`, as in `servers: [WEB SERVER, {', '.join(facts)}]`."
         )
     if facts[names[0]].speaks != HTTP:
         raise UsageError(
