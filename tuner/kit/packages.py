@@ -60,8 +60,13 @@ def say_install(host: Host, package: str) -> str:
     elsewhere = package.elsewhere if isinstance(package, Package) else {}
     name = package if manager == DEBIAN else elsewhere.get(manager)
     if name:
-        return f"{manager} {INSTALL[manager]} {name}"
+        return name_command(manager, name)
     return f"{manager or 'the package manager of the host'}; Debian calls the package {package}"
+
+
+def name_command(manager: str, package: str) -> str:
+    """Return the command by which a package manager installs a package."""
+    return f"{manager} {INSTALL[manager]} {package}"
 
 
 def _find_manager(host: Host) -> str:

@@ -21,6 +21,16 @@ _STOP = (
 _APART = ("setsid", "--wait")
 
 
+def name_service(host: Host, names: Sequence[str]) -> str:
+    """Return the first of these names that a service of the host has; the first where none has."""
+    if len(names) > 1:
+        for name in names:
+            _, *found = host.run_all(probe_service(name))
+            if any(each.returncode == 0 for each in found):
+                return name
+    return names[0]
+
+
 def probe_service(name: str) -> tuple[Command, ...]:
     """Return the commands whose results `describe_service` reads."""
     # Where systemd is not the first process, units are of no use (sd_booted(3)).

@@ -43,6 +43,33 @@ class DropIn:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Build:
+    """How one packager lays a server out: a row of the table beside its adapter.
+
+    Relative paths are below the prefix that the program was built with.
+    """
+
+    name: str
+    """Who packages it: `Debian, Ubuntu`."""
+    programs: tuple[str, ...]
+    """Paths of its program."""
+    says: Mapping[str, str] = field(default_factory=dict)
+    """What the program prints of how it was built, as far as that tells this build from others."""
+    directory: PurePosixPath = PurePosixPath()
+    """Of its configuration."""
+    modules: PurePosixPath | None = None
+    """Directory of its modules; None where nothing is loaded from it by name."""
+    users: tuple[str, ...] = ()
+    """As whom it serves, the usual one first."""
+    services: tuple[str, ...] = ()
+    """Its unit of systemd, or its script of OpenRC, the usual name first."""
+    installer: str = ""
+    """Package manager that installs it; empty where none does."""
+    package: str = ""
+    """Its name for this package manager."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
     """What is known of a server's installation on a host."""
 
@@ -73,6 +100,11 @@ class Facts:
     """An open connection occupies a thread: settings then differ most when connections are not kept."""
     drop_in: DropIn | None = None
     """Where an installed server takes settings besides its own files; None where these have to be changed."""
+    build: Build | None = None
+    """Whose build it is, with its paths on this host; None where no table has it."""
+    user: str = ""
+    """As whom a private instance serves that root starts; empty where it does not change its user."""
+    group: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,22 +15,21 @@ from typing import TYPE_CHECKING, ClassVar
 
 from tuner.adapters.servers.apache import log_format, protocols
 from tuner.adapters.servers.apache import status as status
-from tuner.adapters.servers.apache.backend import MODULES_DIRECTORY
+from tuner.adapters.servers.apache.builds import BUILDS, find_build
 from tuner.adapters.servers.apache.config import CONFIG_FILE, write_configuration
 from tuner.adapters.servers.apache.drop_in import write_drop_in
 from tuner.adapters.servers.apache.installation import (
     aim_installation,
     find_apache,
-    find_other_build,
     read_refusals,
     read_version,
     tree_of,
 )
 from tuner.adapters.servers.apache.mpm import EVENT, PREFORK, WORKER, count_connections, count_own_threads
 from tuner.adapters.servers.apache.read_back import read_printed
-from tuner.errors import NotReady, TargetError, Unreachable
+from tuner.errors import NotReady
 from tuner.kit import programs, readback, services
-from tuner.kit.packages import Package
+from tuner.kit.builds import find_account, name_package, name_programs
 from tuner.ports import (
     FASTCGI,
     HTTP,
@@ -99,7 +98,7 @@ class ApacheMpm:
     name: ClassVar[str] = "apache-mpm"
     mpm: ClassVar[str] = EVENT
     """Which one is loaded unless a configuration says another."""
-    package: ClassVar[str] = Package("apache2", dnf="httpd", zypper="apache2", apk="apache2", pacman="apache")
+    package: ClassVar[str] = name_package(BUILDS)
     denied: ClassVar[tuple[str, ...]] = (
         *("user", "group", "sslprotocol", "sslciphersuite", "sslverify*", "sslproxyverify*", "require*"),
         *(
@@ -118,33 +117,25 @@ class ApacheMpm:
         self._program = program
 
     def detect(self, host: Host) -> Facts:
-        program, completed = self._find_program(host)
+        program, completed = programs.find_program(
+            host, name_programs(BUILDS), "-V", package=self.package, named=self._program
+        )
+        build, shared = find_build(host, programs.decode(completed))
+        user, group = find_account(host, build.users)
         compiled_in = programs.decode(host.run((program, "-l"), timeout_s=programs.COMMAND_TIMEOUT_S))
-        listed = programs.decode(host.run(("ls", MODULES_DIRECTORY), timeout_s=programs.COMMAND_TIMEOUT_S))
         modules = frozenset(re.findall(r"mod_(\w+)\.c", compiled_in))
         return Facts(
             version=read_version(completed, host),
             program=PurePosixPath(program),
             modules=modules,
-            offers=protocols.name_missing(self.mpm, modules | set(re.findall(r"mod_(\w+)\.so", listed))),
+            offers=protocols.name_missing(self.mpm, modules | shared, build),
+            build=build,
+            user=user,
+            group=group,
             cores=programs.read_online_cpus(host),
             has_thread_per_connection=True,
             passes_to=frozenset({HTTP, FASTCGI, WEBSOCKET}),
         )
-
-    def _find_program(self, host: Host) -> tuple[str, Completed]:
-        names = ("apache2", "/usr/sbin/apache2")
-        try:
-            return programs.find_program(host, names, "-v", package=self.package, named=self._program)
-        except Unreachable:
-            raise
-        except TargetError as error:
-            if not self._program and (other := find_other_build(host)):
-                raise TargetError(
-                    f"{host.name}: {other} is installed, but tuner starts private instances of Debian's "
-                    "build (apache2) only. Tune the installed service: write `target: {mode: managed}`."
-                ) from error
-            raise
 
     def render(self, config: Config, site: Site, facts: Facts) -> Files:
         return {site.directory / CONFIG_FILE: write_configuration(config, site, facts, mpm=self.mpm).encode()}

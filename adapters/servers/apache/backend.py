@@ -20,7 +20,6 @@ BUFFER = "ProxyIOBufferSize"
 """The one of them that is a directive of its own."""
 UPGRADES_ITSELF = (2, 4, 47)
 """From this version on mod_proxy_http turns requests into WebSockets, and ProxyPass takes `upgrade`."""
-MODULES_DIRECTORY = "/usr/lib/apache2/modules"
 
 _KEY = "ProxyPass."
 _REUSE, _BALANCER = f"{_KEY}enablereuse", f"{_KEY}balancer"

@@ -10,11 +10,11 @@ from collections.abc import Iterator, Mapping
 from tuner.adapters.servers.apache import protocols
 from tuner.adapters.servers.apache.backend import (
     BUFFER,
-    MODULES_DIRECTORY,
     OF_BACKEND,
     modules_for,
     write_backend,
 )
+from tuner.adapters.servers.apache.builds import build_of
 from tuner.adapters.servers.apache.mpm import DIRECTIVES, MPMS, SETTING
 from tuner.adapters.servers.apache.settings import DEFAULTS, OF_MODULES, WORDS, write_value
 from tuner.adapters.servers.apache.syntax import quote
@@ -49,8 +49,8 @@ _SITE = """\
 ServerRoot "{directory}"
 DefaultRuntimeDir "{directory}"
 PidFile "{directory}/apache2.pid"
-User www-data
-Group www-data
+User {user}
+Group {group}
 # Without it the start asks DNS for the machine's name (AH00558).
 ServerName localhost
 HostnameLookups Off
@@ -92,7 +92,7 @@ ServerTokens OS
 ServerSignature On
 TraceEnable Off
 
-TypesConfig /etc/mime.types
+TypesConfig {types}
 AddType application/x-compress .Z
 AddType application/x-gzip .gz .tgz
 AddType application/x-bzip2 .bz2
@@ -150,7 +150,8 @@ def write_configuration(config: Config, site: Site, facts: Facts, *, mpm: str) -
     directory = quote(site.directory)
     log_format = words.get("CustomLog", "combined")
     custom_log = "" if log_format == "off" else f'    CustomLog "{quote(site.access_log)}" {log_format}\n'
-    more = (*modules_for(site.backend, words, facts), *protocols.modules_spoken(site))
+    build = build_of(facts)
+    more = (*build.loads, *modules_for(site.backend, words, facts), *protocols.modules_spoken(site))
     wanted = (*sorted((f"mpm_{mpm}", *PACKAGED_MODULES)), *dict.fromkeys(more))
     modules = (module for module in wanted if module not in facts.modules)
     return _SITE.format(
@@ -158,8 +159,11 @@ def write_configuration(config: Config, site: Site, facts: Facts, *, mpm: str) -
         document_root=quote(site.document_root),
         port=site.port,
         error_log=quote(site.error_log),
+        user=facts.user or build.users[0],
+        group=facts.group or build.users[0],
+        types=build.types,
         modules="\n".join(
-            f"LoadModule {module}_module {MODULES_DIRECTORY}/mod_{module}.so" for module in modules
+            f"LoadModule {module}_module {build.modules}/mod_{module}.so" for module in modules
         ),
         protocols=protocols.write_for_server(site),
         directives="\n".join((*_directives(words), *_special_directives(words, site))),

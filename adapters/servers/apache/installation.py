@@ -1,13 +1,13 @@
-"""Find an installed Apache, as Debian and Ubuntu (apache2) and as RHEL-likes (httpd) install it."""
+"""Find an installed Apache, whoever built it."""
 
 import re
 import shlex
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from itertools import zip_longest
 from pathlib import PurePosixPath
 
+from tuner.adapters.servers.apache.builds import BUILDS, CONTROLS, SYSCONFIG, ApacheBuild, find_build
 from tuner.adapters.servers.apache.drop_in import find_place
 from tuner.adapters.servers.apache.mpm import MPMS, Mpm, name_forbidden
 from tuner.adapters.servers.apache.passing import find_programs
@@ -22,21 +22,14 @@ from tuner.adapters.servers.apache.syntax import (
 )
 from tuner.errors import TargetError
 from tuner.kit import programs
-from tuner.kit.services import describe_service, probe_service
+from tuner.kit.services import describe_service, name_service, probe_service
 from tuner.kit.sites import write_site
 from tuner.ports import Argv, Command, Completed, Facts, Files, Host, Installation, SentRequest
 
 _PORT = re.compile(r":(\d+)$")
-
-
-# apache2ctl gives Debian's environment (envvars) to the program; RHEL's apachectl passes no arguments on.
-CONTROLS = {"/usr/sbin/apache2ctl": PurePosixPath("/usr/sbin/apache2")}
-"""What is asked instead of a program itself → that program."""
-OTHER_BUILDS = ("/usr/sbin/httpd", "/usr/bin/httpd", "/usr/local/apache2/bin/httpd", "/usr/local/sbin/httpd")
-"""Where RHEL-likes and Alpine, Arch, Apache's own build and FreeBSD have it."""
-PROGRAMS = (*CONTROLS, *OTHER_BUILDS)
-SYSCONFIG = PurePosixPath("/etc/sysconfig/httpd")
-"""Where RHEL-likes keep the program's arguments, in OPTIONS (httpd.service)."""
+PROGRAMS = tuple(
+    dict.fromkeys(path for each in BUILDS for path in ((each.control,) if each.control else each.programs))
+)
 ENVVARS = "envvars"
 DUMP_TIMEOUT_S = 30.0
 _DUMP: Argv = ("-t", "-D", "DUMP_RUN_CFG", "-D", "DUMP_MODULES", "-D", "DUMP_INCLUDES")
@@ -90,20 +83,22 @@ def find_apache(host: Host, package: str, mpm: str, *, named: str = "") -> Insta
     )
     program = CONTROLS.get(control, PurePosixPath(control))
     options = _options(host.read(SYSCONFIG).content) if control not in CONTROLS else ()
+    build, _ = find_build(host, programs.decode(asked))
+    service = name_service(host, build.services)
     dump = Command(argv=(control, *options, *_DUMP), timeout_s=DUMP_TIMEOUT_S, as_root=True, may_fail=True)
-    dumped, *probed = host.run_all((dump, *probe_service(program.name)))
+    dumped, *probed = host.run_all((dump, *probe_service(service)))
     printed = programs.decode(dumped)
     included = [PurePosixPath(path) for path in _INCLUDED.findall(printed)]
     if dumped.returncode != 0 or not included:
         said = programs.quote_check(read_refusals(dumped), dumped)
         raise TargetError(f"{host.name}: `{control} -t` refuses the installed configuration: {said}")
     modules = frozenset(map(module_name, _MODULE.findall(printed)))
-    _refuse_other_mpm(host, modules, control, MPMS[mpm])
+    _refuse_other_mpm(host, modules, build, MPMS[mpm])
     wanted = dict.fromkeys((*included, included[0].parent / ENVVARS, SYSCONFIG))
     look = host.look((*wanted, programs.ONLINE_CPUS))
     files = {path: content for path in wanted if (content := look.read(path).content) is not None}
     facts = Facts(
-        version=read_version(asked, host), program=program, modules=modules,
+        version=read_version(asked, host), program=program, modules=modules, build=build,
         cores=programs.read_online_cpus(look),
     )  # fmt: skip
     tree = answer_questions(_make_tree(files, facts), host, (control, *options, "-L"))
@@ -115,7 +110,7 @@ def find_apache(host: Host, package: str, mpm: str, *, named: str = "") -> Insta
         files=files,
         layout=tree,
         service=describe_service(
-            program.name,
+            service,
             probed,
             check=(control, *options, "-t"),
             start=(control, *options, "-k", "start"),
@@ -127,15 +122,6 @@ def find_apache(host: Host, package: str, mpm: str, *, named: str = "") -> Insta
         log=_find_log(printed),
         sites=list_sites(directives, port),
     )
-
-
-def find_other_build(host: Host) -> str | None:
-    """Return the program of a build that is not Debian's; None where there is none."""
-    for program in OTHER_BUILDS:
-        with suppress(TargetError):
-            host.run((program, "-v"), timeout_s=programs.COMMAND_TIMEOUT_S)
-            return program
-    return None
 
 
 def aim_installation(installation: Installation, requests: Sequence[SentRequest]) -> Installation:
@@ -193,11 +179,11 @@ def read_version(printed: Completed, host: Host) -> tuple[int, ...]:
     return programs.read_version(printed, "Server version: Apache/", host, package="Apache")
 
 
-def _refuse_other_mpm(host: Host, modules: frozenset[str], control: str, wanted: Mpm) -> None:
+def _refuse_other_mpm(host: Host, modules: frozenset[str], build: ApacheBuild, wanted: Mpm) -> None:
     loaded = sorted(modules & {f"mpm_{name}" for name in MPMS})
     if loaded == [f"mpm_{wanted.name}"]:
         return
-    remedy = f"Change the MPM ({_switch(control, wanted.name)})"
+    remedy = f"Change the MPM ({_switch(build, wanted.name)})"
     if forbidden := name_forbidden(wanted.name, modules):
         remedy += f", replace what does not work with it ({', '.join(forbidden)}),"
     if there := [each.server for each in MPMS.values() if loaded == [f"mpm_{each.name}"]]:
@@ -208,12 +194,12 @@ def _refuse_other_mpm(host: Host, modules: frozenset[str], control: str, wanted:
     )
 
 
-def _switch(control: str, mpm: str) -> str:
+def _switch(build: ApacheBuild, mpm: str) -> str:
     """Say how an administrator changes the MPM."""
-    if control.endswith("apache2ctl"):
-        others = " ".join(f"mpm_{other}" for other in MPMS if other != mpm)
-        return f"a2dismod {others}; a2enmod mpm_{mpm}"
-    return f"name mpm_{mpm}_module in /etc/httpd/conf.modules.d/00-mpm.conf"
+    if build.mpm_file:
+        return f"name mpm_{mpm}_module in {build.mpm_file}"
+    others = " ".join(f"mpm_{other}" for other in MPMS if other != mpm)
+    return f"a2dismod {others}; a2enmod mpm_{mpm}"
 
 
 def _find_port(directives: Iterable[Directive]) -> int | None:

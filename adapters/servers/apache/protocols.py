@@ -2,12 +2,13 @@
 
 from collections.abc import Collection, Mapping
 
+from tuner.adapters.servers.apache.builds import ApacheBuild
 from tuner.adapters.servers.apache.mpm import name_forbidden
 from tuner.adapters.servers.apache.syntax import quote
 from tuner.errors import ConfigRejected
+from tuner.kit.packages import name_command
 from tuner.ports import H2, H2C, HTTP1, TLS, Certificate, Config, Scalar, Site
 
-PACKAGE = "apache2-bin"
 _OF_TLS, _OF_HTTP2 = ("socache_shmcb", "ssl"), ("http2",)
 NEEDED: Mapping[str, tuple[str, ...]] = {TLS: _OF_TLS, H2: (*_OF_HTTP2, *_OF_TLS), H2C: _OF_HTTP2}
 """What it can be loaded with → the modules that it takes besides the packaged ones."""
@@ -56,23 +57,29 @@ def modules_spoken(site: Site) -> tuple[str, ...]:
     )
 
 
-def name_missing(mpm: str, installed: Collection[str]) -> dict[str, str]:
+def name_missing(mpm: str, installed: Collection[str], build: ApacheBuild) -> dict[str, str]:
     """Return what it can be loaded with, each with what is missing for it; empty where nothing is.
 
     Args:
         mpm: which one is loaded.
         installed: names of the modules that there are.
+        build: whose they are.
     """
-    return {offer: _name_missing(mpm, needed, installed) for offer, needed in NEEDED.items()}
+    return {offer: _name_missing(mpm, needed, installed, build) for offer, needed in NEEDED.items()}
 
 
-def _name_missing(mpm: str, needed: tuple[str, ...], installed: Collection[str]) -> str:
+def _name_missing(mpm: str, needed: tuple[str, ...], installed: Collection[str], build: ApacheBuild) -> str:
     if forbidden := name_forbidden(mpm, frozenset(needed)):
         return f"{'; '.join(forbidden)}. Use a server with another MPM: apache, or apache-worker"
-    missing = [f"mod_{module}.so" for module in needed if module not in installed]
-    if missing:
-        return f"{' and '.join(missing)} cannot be found. Install the package: apt-get install {PACKAGE}"
-    return ""
+    missing = [module for module in needed if module not in installed]
+    if not missing:
+        return ""
+    packages = " ".join(build.packages[module] for module in missing if module in build.packages)
+    remedy = "Use a build that has it, by its path: `program:`"
+    if packages:
+        remedy = f"Install the package: {name_command(build.installer, packages)}"
+    files = " and ".join(f"mod_{module}.so" for module in missing)
+    return f"{files} cannot be found in {build.modules}. {remedy}"
 
 
 def refuse_forbidden(site: Site, mpm: str) -> None:

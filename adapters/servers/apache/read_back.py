@@ -3,12 +3,12 @@
 import re
 
 from tuner.adapters.servers.apache import protocols
-from tuner.adapters.servers.apache.backend import MODULES_DIRECTORY, OF_BACKEND, read_passing
+from tuner.adapters.servers.apache.backend import OF_BACKEND, read_passing
+from tuner.adapters.servers.apache.builds import build_of
 from tuner.adapters.servers.apache.config import CONFIG_FILE
 from tuner.kit import programs
 from tuner.ports import Config, Facts, Host, Scalar, Site
 
-_INFO = f"LoadModule info_module {MODULES_DIRECTORY}/mod_info.so"
 _LINE = re.compile(r"^(\w+) (\S+)$", re.MULTILINE)
 _SESSION_CACHE = re.compile(r'"?(?:none|shmcb:.*\((?P<size>\d+)\))"?')
 
@@ -18,7 +18,8 @@ def read_printed(host: Host, config: Config, facts: Facts, site: Site) -> dict[s
     asked = [name for name in config if _is_said(name, site)]
     if not asked:
         return {}
-    command = (str(facts.program), "-t", "-f", str(site.directory / CONFIG_FILE), "-C", _INFO)
+    info = f"LoadModule info_module {build_of(facts).modules}/mod_info.so"
+    command = (str(facts.program), "-t", "-f", str(site.directory / CONFIG_FILE), "-C", info)
     dumped = host.run((*command, "-D", "DUMP_CONFIG"), timeout_s=programs.COMMAND_TIMEOUT_S)
     printed = dumped.stdout.decode(errors="replace")
     found = {**read_passing(printed), **_read_spoken(printed)}

@@ -6,6 +6,7 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, ClassVar
 
 from tuner.adapters.servers.nginx import log_format
+from tuner.adapters.servers.nginx.builds import BUILDS, find_build
 from tuner.adapters.servers.nginx.config import CONFIG_FILE, write_configuration
 from tuner.adapters.servers.nginx.installation import aim_installation, find_installed, read_build
 from tuner.adapters.servers.nginx.read_back import read_printed
@@ -13,7 +14,7 @@ from tuner.adapters.servers.nginx.rewrite import find_overrides, rewrite_files
 from tuner.adapters.servers.nginx.running import read_running
 from tuner.adapters.servers.nginx.settings import SSL, V2
 from tuner.kit import programs, services
-from tuner.kit.packages import Package, say_install
+from tuner.kit.builds import find_account, name_package, name_programs
 from tuner.ports import (
     FASTCGI,
     H2,
@@ -61,7 +62,7 @@ class Nginx:
     """The server adapter for nginx."""
 
     name: ClassVar[str] = "nginx"
-    package: ClassVar[str] = Package.everywhere("nginx")
+    package: ClassVar[str] = name_package(BUILDS)
     denied: ClassVar[tuple[str, ...]] = (
         *("user", "ssl_protocols", "ssl_ciphers", "ssl_verify*", "proxy_ssl_verify*", "disable_symlinks"),
         *("ssl_prefer_server_ciphers", "ssl_ecdh_curve", "ssl_dhparam", "ssl_early_data", "ssl_conf_command"),
@@ -151,34 +152,35 @@ class Nginx:
 
     def _detect(self, host: Host) -> tuple[Facts, str]:
         """Find the program, and what it says of how it was built."""
-        # Debian's, nginx's own build, OpenResty's.
-        names = (
-            *("nginx", "/usr/sbin/nginx"),
-            *("/usr/local/nginx/sbin/nginx", "/usr/local/openresty/nginx/sbin/nginx"),
-        )
         program, completed = programs.find_program(
-            host, names, "-V", package=self.package, named=self._program
+            host, name_programs(BUILDS), "-V", package=self.package, named=self._program
         )
         printed = programs.decode(completed)
+        version = programs.read_version(completed, r"nginx version: \S*?/", host, package=self.package)
+        build = find_build(read_build(printed))
+        user, group = find_account(host, build.users)
         modules = frozenset(re.findall(r"--with-(\S+)", printed))
         facts = Facts(
-            version=programs.read_version(completed, r"nginx version: \S*?/", host, package=self.package),
+            version=version,
             program=PurePosixPath(program),
             modules=modules,
-            offers={offer: _name_missing(needed - modules, host) for offer, needed in _OFFERS.items()},
+            offers={offer: _name_missing(needed - modules) for offer, needed in _OFFERS.items()},
             # Beyond fs.nr_open setrlimit(2) fails, and the workers keep the limit of the first process.
             bounded=frozenset({"worker_rlimit_nofile"}),
             cores=programs.read_online_cpus(host),
             passes_to=frozenset({HTTP, FASTCGI, WEBSOCKET}),
+            build=build,
+            user=user,
+            group=group,
         )
         return facts, printed
 
 
-def _name_missing(modules: frozenset[str], host: Host) -> str:
+def _name_missing(modules: frozenset[str]) -> str:
     if not modules:
         return ""
     named = " and ".join(sorted(modules))
-    return f"it was built without {named}. Install a build that has it: {say_install(host, Nginx.package)}"
+    return f"it was built without {named}. Use a build that has it, by its path: `program:`"
 
 
 if TYPE_CHECKING:

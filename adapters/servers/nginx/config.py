@@ -8,6 +8,7 @@ only where that is spoken; the second listener on [::] never, which a sandbox's 
 from collections.abc import Iterator
 from pathlib import PurePosixPath
 
+from tuner.adapters.servers.nginx.builds import build_of
 from tuner.adapters.servers.nginx.edit import join_words
 from tuner.adapters.servers.nginx.listen import OPTIONS, write_options
 from tuner.adapters.servers.nginx.proxy import PARAMETERS, pass_requests
@@ -37,7 +38,7 @@ _ORDERED = sorted(SETTINGS, key=lambda setting: not isinstance(setting, OneWord)
 
 _SITE = """\
 {main}
-user www-data;
+user {user};
 pid {directory}/nginx.pid;
 lock_file {directory}/nginx.lock;
 daemon off;
@@ -50,7 +51,7 @@ events {{
 
 http {{
     types_hash_max_size 2048;
-    include /etc/nginx/mime.types;
+    include {mime_types};
     default_type application/octet-stream;
 {packaged}    client_body_temp_path {directory}/body;
     proxy_temp_path {directory}/proxy;
@@ -97,7 +98,8 @@ def write_configuration(config: Config, site: Site, facts: Facts) -> str:
     directory = quote(site.directory)
     if site.backend is not None and site.backend.socket is not None:
         quote(site.backend.socket)
-    passing = pass_requests(config, site.backend)
+    build = build_of(facts)
+    passing = pass_requests(config, site.backend, quote(build.directory / "fastcgi_params"))
     return _SITE.format(
         main="\n".join(_directives(MAIN, config, site, facts)),
         events="\n".join(f"    {line}" for line in _directives(EVENTS, config, site, facts)),
@@ -105,6 +107,8 @@ def write_configuration(config: Config, site: Site, facts: Facts) -> str:
         packaged=("" if "gzip" in config else "    gzip on;\n") + (_TLS if site.certificate else ""),
         listen=_listen(config, site, facts),
         certificate=_certificate(site, facts),
+        user=_user(facts),
+        mime_types=quote(build.directory / "mime.types"),
         directory=directory,
         document_root=quote(site.document_root),
         error_log=quote(site.error_log),
@@ -112,6 +116,12 @@ def write_configuration(config: Config, site: Site, facts: Facts) -> str:
         answer=passing.answer,
         programs=passing.programs,
     )
+
+
+def _user(facts: Facts) -> str:
+    """Name the user, and the group where it has another name."""
+    user = facts.user or build_of(facts).users[0]
+    return user if facts.group in ("", user) else f"{user} {facts.group}"
 
 
 def quote(path: PurePosixPath) -> str:

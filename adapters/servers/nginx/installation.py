@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import PurePosixPath
 
+from tuner.adapters.servers.nginx.builds import PREFIX, build_of
 from tuner.adapters.servers.nginx.follow import DIRECTORY, FILE
 from tuner.adapters.servers.nginx.layout import Layout
 from tuner.adapters.servers.nginx.servers import list_sites
@@ -15,7 +16,7 @@ from tuner.adapters.servers.nginx.tree import join_files, read_tree
 from tuner.errors import TargetError
 from tuner.kit.config_files import find_readable, list_matching
 from tuner.kit.programs import decode, list_running
-from tuner.kit.services import describe_service, probe_service
+from tuner.kit.services import describe_service, name_service, probe_service
 from tuner.ports import Command, Facts, Files, Host, Installation, SentRequest
 
 TIMEOUT_S = 20.0
@@ -41,7 +42,7 @@ def find_installed(
 
     Raises TargetError when there is no configuration, or one that nginx itself does not accept.
     """
-    program, prefix = str(facts.program), PurePosixPath(build.get("prefix", "/usr/local/nginx"))
+    program, prefix = str(facts.program), PurePosixPath(build.get("prefix", PREFIX))
     told, running = _read_told(command or ""), _find_main(host)
     main = prefix / ((running if command is None else told) or build.get("conf-path", "conf/nginx.conf"))
     check = (program, "-t", "-c", str(main))
@@ -50,8 +51,9 @@ def find_installed(
     layout = Layout(join_files(main, files), files, build, partial(_resolve, host))
     pid_file = prefix / _first_argument(layout.main, "pid", build.get("pid-path", "logs/nginx.pid"))
     log = _first_argument(layout.main, "error_log", build.get("error-log-path", "logs/error.log"))
+    name = name_service(host, build_of(facts).services)
     service = describe_service(
-        "nginx", host.run_all(probe_service("nginx")), check=check, start=(program, "-c", str(main)),
+        name, host.run_all(probe_service(name)), check=check, start=(program, "-c", str(main)),
         reload=(program, "-s", "reload", "-c", str(main)), title=MASTER_TITLE, pid_file=pid_file,
     )  # fmt: skip
     service = replace(

@@ -10,6 +10,7 @@ from copy import copy
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
+from tuner.adapters.servers.nginx.builds import PREFIX
 from tuner.adapters.servers.nginx.follow import Look, find_pass, follow_request
 from tuner.adapters.servers.nginx.listen import (
     DEFAULTS,
@@ -65,7 +66,7 @@ class Layout:
             resolve: gives the addresses of host names; of those that it leaves out they are not known.
         """
         self.main, self._files = tree, files
-        self.prefix = PurePosixPath(build.get("prefix", "/usr/local/nginx"))
+        self.prefix = PurePosixPath(build.get("prefix", PREFIX))
         self.access_log = self.prefix / build.get("http-log-path", "logs/access.log")
         """Where it logs that is not told where."""
         self.events = _find_block(tree, EVENTS)

@@ -54,7 +54,7 @@ _PROXY = """\
 _PROGRAMS = """
         location ~ \\.php$ {{
             try_files $fastcgi_script_name =404;
-            include /etc/nginx/fastcgi_params;
+            include {parameters};
             fastcgi_param SCRIPT_FILENAME $document_root$fastcgi_script_name;
             fastcgi_pass {address};{lines}
         }}"""
@@ -82,8 +82,13 @@ class Passing:
     """The location of programs."""
 
 
-def pass_requests(config: Config, backend: Upstream | None) -> Passing:
+def pass_requests(config: Config, backend: Upstream | None, parameters: str) -> Passing:
     """Write what answers requests: files, another server for all of them, or programs for some.
+
+    Args:
+        config: the settings.
+        backend: whom to ask.
+        parameters: path of the file that names a request's parameters for FastCGI.
 
     Raises ConfigRejected for a value that is none of its directive's.
     """
@@ -96,7 +101,9 @@ def pass_requests(config: Config, backend: Upstream | None) -> Passing:
     address = UPSTREAM if is_kept else backend.address
     if backend.protocol == FASTCGI:
         lines = "".join(f"\n            {line}" for line in _lines(config, "fastcgi"))
-        return Passing(http=http, programs=_PROGRAMS.format(address=address, lines=lines))
+        return Passing(
+            http=http, programs=_PROGRAMS.format(address=address, lines=lines, parameters=parameters)
+        )
     more = list(_lines(config, "proxy"))
     if backend.protocol == WEBSOCKET:
         http += _UPGRADE

@@ -22,7 +22,7 @@ from tuner.adapters.servers.haproxy import Haproxy
 from tuner.adapters.servers.nginx import Nginx
 from tuner.adapters.servers.sysctl import Sysctl
 from tuner.errors import TargetError
-from tuner.ports import ABSENT, Completed, Facts, FileState, PrivateServer, Site
+from tuner.ports import ABSENT, Command, Completed, Facts, FileState, PrivateServer, Site
 
 FOLDER = Path(__file__).parent
 ADAPTERS: Mapping[str, PrivateServer] = {
@@ -107,6 +107,9 @@ class RecordedHost:
             raise TargetError(message)
         answer = self.commands[command].encode()
         return Completed(argv=tuple(argv), returncode=0, stdout=answer, stderr=b"", duration_s=0.0)
+
+    def run_all(self, commands: Sequence[Command]) -> tuple[Completed, ...]:
+        return tuple(self.run(each.argv) for each in commands)
 
     def read(self, path: PurePosixPath) -> FileState:
         content = self.files.get(str(path))

@@ -30,14 +30,6 @@ def test_a_missing_server_is_answered_with_the_package_to_install(server, packag
         server.detect(NOBODY)
 
 
-def test_an_apache_of_another_build_is_not_to_be_installed_again():
-    host = RecordedHost(commands={"/usr/sbin/httpd -v": "Server version: Apache/2.4.62 (Red Hat)"}, files={})
-
-    with pytest.raises(TargetError, match=r"/usr/sbin/httpd is installed.* {mode: managed}") as refused:
-        Apache().detect(host)
-    assert "nstall it" not in str(refused.value)
-
-
 def test_a_program_that_names_no_version_is_refused_with_what_it_said():
     host = RecordedHost(commands={"nginx -V": "I am a wrapper"}, files={})
 

@@ -10,7 +10,7 @@ import yaml
 from tests.unit.adapters.servers.golden import RecordedHost
 from tuner.adapters.servers.apache import Apache, ApacheMpm, ApachePrefork, ApacheWorker
 from tuner.adapters.servers.apache import read_back as of_apache
-from tuner.adapters.servers.apache.backend import MODULES_DIRECTORY
+from tuner.adapters.servers.apache.builds import DEBIAN
 from tuner.adapters.servers.apache.config import CONFIG_FILE as APACHE_FILE
 from tuner.adapters.servers.h2o import H2o
 from tuner.adapters.servers.nginx import Nginx
@@ -140,7 +140,7 @@ def test_h2o_writes_how_sessions_are_taken_up_again():
         H2o().render({"ssl-session-resumption": "everything"}, SITES[TLS], Facts())
 
 
-INFO = f"LoadModule info_module {MODULES_DIRECTORY}/mod_info.so"
+INFO = f"LoadModule info_module {DEBIAN.modules}/mod_info.so"
 DUMPED = f"apache2 -t -f /site/{APACHE_FILE} -C {INFO} -D DUMP_CONFIG"
 OF_APACHE = {
     "SSLSessionCache": 65536, "SSLSessionCacheTimeout": 60, "SSLSessionTickets": True,
@@ -217,7 +217,7 @@ def test_an_nginx_without_a_module_names_it():
     assert whole.offers == {TLS: "", H2: "", H2C: ""}
     assert bare.offers[TLS] == ""
     assert "built without http_v2_module" in bare.offers[H2]
-    assert "apt-get install nginx" in bare.offers[H2C]
+    assert bare.offers[H2C].endswith("Use a build that has it, by its path: `program:`")
 
 
 def apache_with(server: ApacheMpm, *modules: str) -> Facts:
@@ -231,15 +231,15 @@ def apache_with(server: ApacheMpm, *modules: str) -> Facts:
     return server.detect(host)
 
 
-def test_an_apache_without_a_module_names_it_with_its_package():
+def test_an_apache_without_a_module_names_it():
     whole = apache_with(Apache(), "ssl", "socache_shmcb", "http2")
     bare = apache_with(Apache(), "http2")
 
     assert whole.offers == {TLS: "", H2: "", H2C: ""}
     assert bare.offers[H2C] == ""
     assert bare.offers[TLS] == (
-        "mod_socache_shmcb.so and mod_ssl.so cannot be found. Install the package: "
-        "apt-get install apache2-bin"
+        "mod_socache_shmcb.so and mod_ssl.so cannot be found in /modules. Use a build that has it, by its "
+        "path: `program:`"
     )
 
 

@@ -31,6 +31,8 @@ class Layout:
     pid_file: str
     log: str
     is_systemd: bool = True
+    prefix: str = ""
+    """For which it was built; else the folder in /etc that has its main file."""
 
 
 def with_file(layout: Layout, path: str, text: str) -> Layout:
@@ -43,7 +45,14 @@ def host_of(layout: Layout) -> MemoryHost:
 
     def control(_host: MemoryHost, argv: Argv, _stdin: bytes) -> Completed:
         if "-V" in argv:
-            return completed(argv, stdout=f"Server version: Apache/{layout.version} (any)\n".encode())
+            main = PurePosixPath(next(iter(layout.files)))
+            root = PurePosixPath(layout.prefix or main.parents[-3])
+            file = main.relative_to(root) if main.is_relative_to(root) else main
+            said = (
+                f"Server version: Apache/{layout.version} (any)\nServer compiled with....\n"
+                f' -D HTTPD_ROOT="{root}"\n -D SERVER_CONFIG_FILE="{file}"\n'
+            )
+            return completed(argv, stdout=said.encode())
         if "-L" in argv:
             return completed(argv, stdout=LISTED.encode())
         return completed(argv, stdout=_dump(layout).encode())
@@ -212,5 +221,20 @@ IncludeOptional conf.d/*.conf
     others={"/etc/sysconfig/httpd": "# Options for httpd\nLANG=C\n#OPTIONS=\n"},
     pid_file="/run/httpd/httpd.pid",
     log="/etc/httpd/logs/error_log",
+)
+ALPINE = replace(
+    RHEL,
+    version="2.4.66",
+    modules=tuple(each for each in RHEL.modules if each != "systemd"),
+    files={
+        "/etc/apache2/httpd.conf": RHEL.files["/etc/httpd/conf/httpd.conf"].replace(
+            "conf.d/*.conf", "/etc/apache2/conf.d/*.conf"
+        ),
+    },
+    others={"/etc/init.d/apache2": "#!/sbin/openrc-run\n"},
+    pid_file="/run/apache2/httpd.pid",
+    log="/var/www/logs/error.log",
+    is_systemd=False,
+    prefix="/usr",
 )
 LAYOUTS = {"debian-12": DEBIAN, "ubuntu-24.04": UBUNTU, "rhel-9": RHEL}

@@ -7,6 +7,7 @@ from pathlib import PurePosixPath
 import pytest
 
 from tests.unit.adapters.servers.apache.layouts import (
+    ALPINE,
     DEBIAN,
     LAYOUTS,
     MPM_EVENT,
@@ -97,6 +98,16 @@ def test_an_init_script_starts_it_where_there_is_no_systemd():
 
     assert found.service.stop == ("service", "apache2", "stop")
     assert not found.service.is_systemd
+
+
+def test_openrcs_script_of_alpine_is_the_service_of_its_httpd():
+    service = find(ALPINE).service
+
+    assert (service.name, service.check[0]) == ("apache2", "/usr/sbin/httpd")
+    assert (service.stop, service.start[-2:]) == (
+        ("service", "apache2", "stop"),
+        ("/etc/init.d/apache2", "start"),
+    )
 
 
 def test_the_program_itself_is_asked_where_nobody_manages_it():
