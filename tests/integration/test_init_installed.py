@@ -78,6 +78,56 @@ def test_settings_of_the_kernel_get_a_study_in_which_a_server_serves(tmp_path: P
     assert "ready      tuner run sysctl.yaml" in done.stdout
 
 
+OWN_CERTIFICATE = """
+ip link set lo up
+for place in /run /var/log /var/lib/nginx /etc/nginx/conf.d /etc/nginx/sites-enabled /srv
+do mount -t tmpfs tmpfs $place; done
+mkdir /var/log/nginx
+openssl req -x509 -newkey rsa:2048 -nodes -subj /CN=shop.test -addext subjectAltName=DNS:shop.test \\
+  -keyout /srv/key.pem -out /srv/own.pem 2>/dev/null
+echo shop > /srv/index.html
+cp shop.conf /etc/nginx/conf.d/
+mount --bind hosts /etc/hosts
+nginx
+"""
+SHOP = """\
+server { listen 80 default_server; server_name shop.test; return 301 https://shop.test$request_uri; }
+server { listen 443 ssl; server_name shop.test; root /srv;
+         ssl_certificate /srv/own.pem; ssl_certificate_key /srv/key.pem; }
+"""
+
+
+@pytest.mark.parametrize("asked", ["", "--url https://shop.test/", "--url http://shop.test/"])
+def test_a_certificate_that_nobody_trusts_is_named_in_the_study_with_what_to_do(tmp_path: Path, asked: str):
+    (tmp_path / "shop.conf").write_text(SHOP)
+    (tmp_path / "hosts").write_text("127.0.0.1 localhost shop.test\n")
+    init = f"{TUNER} init nginx --managed {asked}"
+    check = f"sed -i s#verify:.*#ca:\\ /srv/own.pem# nginx.yaml\n{TUNER} check nginx.yaml --json"
+    done = run_apart(tmp_path, f"{OWN_CERTIFICATE}\n{init}\ncp nginx.yaml written\n{check}")
+
+    assert done.returncode == 0, done.stderr
+    study = (tmp_path / "written").read_text()
+    assert 'path: "https://shop.test/"' in study
+    assert "\n  verify: false\n" in study
+    for told in (done.stderr.replace("\n", " "), study.replace("\n  #", "")):
+        assert "write `ca: FILE` in its place: the file of the certificate authority" in told
+    checked = json.loads(done.stdout[done.stdout.index("{") :])
+    assert not [each for each in checked["warnings"] if "certificate" in each]
+
+
+def test_a_site_whose_name_leads_nowhere_gets_a_study_that_says_so(tmp_path: Path):
+    (tmp_path / "shop.conf").write_text(SHOP)
+    (tmp_path / "hosts").write_text("127.0.0.1 localhost\n")
+    done = run_apart(tmp_path, f"{OWN_CERTIFICATE}\n{TUNER} init nginx --managed")
+
+    assert done.returncode == 0, done.stderr
+    assert "Could not resolve host" in done.stderr
+    assert "add it to /etc/hosts" in done.stderr
+    study = (tmp_path / "nginx.yaml").read_text()
+    assert 'path: "https://shop.test/"' in study
+    assert "  # https://shop.test/ gives no answer" in study
+
+
 def test_a_private_instance_needs_no_page(tmp_path: Path):
     done = run_apart(tmp_path, f"{TUNER} init nginx --url http://127.0.0.1/")
 

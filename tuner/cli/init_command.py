@@ -155,7 +155,7 @@ def init(  # noqa: PLR0913, PLR0917 - the command's options
         )  # fmt: skip
         path = write_study(
             server, path, url=url, content=content, backend=backend, managed=managed or from_advice,
-            logged=logged, target=host,
+            logged=logged, target=host, note=say,
         )  # fmt: skip
         _write_stand_ins(path, logged)
     if from_advice:

@@ -3,7 +3,7 @@
 import json
 import os
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -12,9 +12,8 @@ from pathlib import Path
 from tuner import plugins
 from tuner.commands.candidates import choose_generator, find_page
 from tuner.commands.logged_load import FOLDER, USUAL_CONNECTIONS, LoggedLoad
-from tuner.commands.virtual_hosts import OWN, ProposedLoad, propose_load
+from tuner.commands.virtual_hosts import MANNER, OWN, ProposedLoad, find_page_at, propose_load
 from tuner.deploy.discovery import LOCAL, address_of, find_installed, read_page
-from tuner.deploy.readiness import Manner
 from tuner.errors import TargetError, UsageError
 from tuner.hosts.url import parse_url
 from tuner.kit.packages import say_install
@@ -129,7 +128,7 @@ class _Behind:
 def write_study(  # noqa: PLR0913 - what `init` is told
     server: str, path: Path, *, url: str | None = None, content: str | None = None,
     backend: str | None = None, managed: bool = False, logged: LoggedLoad | None = None,
-    target: str = LOCAL,
+    target: str = LOCAL, note: Callable[[str], None] = lambda _: None,
 ) -> Path:  # fmt: skip
     """Detect the server and write a study file for it.
 
@@ -142,6 +141,7 @@ def write_study(  # noqa: PLR0913 - what `init` is told
         managed: whether the installed service is tuned where a private instance could be, too.
         logged: the load that access logs show.
         target: host of the installed service; on another one than this, no private instance is tuned.
+        note: takes what a user has to know about the proposed page.
 
     Raises:
         UsageError: no such adapter, no space for it, the page or the content is not known, it cannot pass
@@ -169,7 +169,7 @@ def write_study(  # noqa: PLR0913 - what `init` is told
         url = url or _see_from_here(find_page(host) or "", target) or None
     load = None
     if kind is TuningKind.INSTALLED:
-        load = _propose_load(host, adapter, url, target)
+        load = _propose_load(host, adapter, url, target, note=lambda said: note(f"{path}: {said}"))
     elif url is not None:
         raise UsageError(
             f"--url: {server} is tuned as a private instance, which has its own page. Leave --url out, or "
@@ -374,19 +374,26 @@ def _ask_for(
     return f"content: {content}          # {found.title}; others: `tuner loads`"
 
 
-def _propose_load(host: Host, adapter: Server, url: str | None, target: str) -> ProposedLoad:
+def _propose_load(
+    host: Host, adapter: Server, url: str | None, target: str, *, note: Callable[[str], None]
+) -> ProposedLoad:
     """Return what to ask an installed server for. Raises what `tuner check` would raise."""
     (found,) = find_installed(host, {adapter.name: plugins.make_installed_server(adapter.name)})
-    proposed = propose_load(host, found.installation) if url is None else ProposedLoad(url=url)
+    if url is None:
+        proposed = propose_load(host, found.installation)
+    else:
+        parse_url(url, where="--url")
+        proposed = find_page_at(host, url)
     if proposed is None:
         raise UsageError(
             f"{adapter.name}: tuner tunes this installed service behind a web server, and does not know a "
             f"page that the service makes. Name a page: tuner init {adapter.name} --url http://127.0.0.1/index.php"
         )
     proposed = proposed if url else replace(proposed, url=_see_from_here(proposed.url, target))
-    parse_url(proposed.url, where="--url")
-    if not proposed.requests:
-        read_page(host, proposed.url, manner=Manner(keepalive=True), servers=(adapter,))
+    if not proposed.requests and (url is not None or not proposed.trouble):
+        read_page(host, proposed.url, manner=replace(MANNER, verifies=proposed.verifies), servers=(adapter,))
+    if proposed.notes:
+        note(" ".join(proposed.notes))
     return proposed
 
 
