@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 from tuner.errors import UsageError
+from tuner.kit.packages import say_extra
 from tuner.ports import WEBSOCKET, Argv, Backend
 
 PROGRAM = Path(__file__).with_name("_echo_program.py")
@@ -21,7 +22,7 @@ class WebSocketEcho:
         if find_spec("websockets") is None:
             raise UsageError(
                 f"backend: {self.name} needs the Python package websockets, which is not installed. "
-                "Install it: pip install 'servertuner[websocket]'"
+                f"Install it: {say_extra('websocket')}"
             )
         return (sys.executable, "-I", str(PROGRAM), "{port}")
 

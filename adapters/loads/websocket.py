@@ -24,6 +24,7 @@ from tuner.kit.load_output import (
     text_of,
     unreadable,
 )
+from tuner.kit.packages import say_extra
 from tuner.ports import (
     FAILURE_KINDS,
     WEBSOCKET,
@@ -55,7 +56,7 @@ class WebSocket:
         if printed.returncode:
             raise UsageError(
                 "load generator websocket: it needs the Python package websockets, which is not installed. "
-                "Install it: pip install 'servertuner[websocket]'"
+                f"Install it: {say_extra('websocket')}"
             )
         return text_of(printed.stdout).strip().removeprefix("websockets ")
 

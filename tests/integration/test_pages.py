@@ -29,6 +29,8 @@ PAGES = ("README.md", "CONTRIBUTING.md", *(f"docs/{name}.md" for name in GUIDES)
 WITH_PARTS = (*PAGES, "docs/corpus.md", "docs/workers.md", *(f"docs/{name}.md" for name in TUTORIALS))
 """Pages with parts of a study to paste."""
 USERS_NAMESPACES = "kernel.apparmor_restrict_unprivileged_userns=0"
+INSTALL_WHEEL = ["install", "./servertuner-*-py3-none-any.whl"]
+"""tests/packaging installs that wheel with the lines of the CI jobs."""
 FACTS = SpaceFacts(
     names={
         "cores": 2, "memory_mib": 4096, "connections": 100, "open_files_max": 65536, "somaxconn": 4096,
@@ -204,8 +206,11 @@ def test_the_other_commands_of_the_pages_name_what_is_there(command: tuple[str, 
         assert ended.returncode == 0
     elif program == "cat":
         assert arguments == ["recipe.yaml"], "the block shows what it prints"
-    elif program in {"python3", "~/tuner/bin/pip", "~/tuner/bin/tuner", "pipx"}:
-        known = (["-m", "venv", "~/tuner"], ["install", "."], ["--help"])
+    elif program in {"python3", "~/tuner/bin/pip", "~/tuner/bin/tuner", "pipx", ".venv/bin/pip"}:
+        known = (
+            ["-m", "venv", "~/tuner"], ["-m", "venv", ".venv"], ["install", "."], ["--help"], INSTALL_WHEEL,
+            ["wheel", "--no-deps", "--wheel-dir", "dist", "."], ["install", "servertuner[fleet]"],
+        )  # fmt: skip
         assert arguments in known, "tests/packaging installs it into an environment of its own"
     elif program == "sudo":
         known = (["apt", "install", "./dist/servertuner_*.deb"], ["sysctl", USERS_NAMESPACES])

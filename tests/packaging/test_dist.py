@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import yaml
 
 from tests.integration.everybody import AS_NOBODY, python_for_everybody
 from tests.packaging.test_locks import pins
@@ -90,6 +91,31 @@ def home(dist: Path) -> Iterator[Path]:
         yield place / "home"
     finally:
         shutil.rmtree(place)
+
+
+def test_the_jobs_of_ci_install_the_wheel_as_the_page_does(dist: Path, tmp_path: Path):
+    """Their lines run in a folder that has the wheel next to the study, and name no package of an index."""
+    examples = ROOT / "docs/examples"
+    github = yaml.safe_load((examples / "github-actions.yaml").read_text())
+    gitlab = yaml.safe_load((examples / "gitlab-ci.yaml").read_text())
+    said = [step["run"] for job in github["jobs"].values() for step in job["steps"] if "run" in step]
+    jobs = ["\n".join(said).splitlines(), gitlab["no-slower"]["before_script"]]
+    page = (ROOT / "docs/install.md").read_text()
+
+    for number, lines in enumerate(jobs):
+        install = [line for line in lines if "python3 -m venv" in line or "/pip " in line]
+        assert len(install) == 2
+        assert all(f"$ {line}\n" in page for line in install)
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        (wheel,) = dist.glob("*.whl")
+        shutil.copy(wheel, folder)
+        # No index, and what tuner needs is on the path.
+        offline = {**os.environ, "PIP_NO_INDEX": "1", "PIP_NO_DEPS": "1"}
+        script = "\n".join(["set -e", *install])
+        ran = subprocess.run(["sh", "-c", script], cwd=folder, env=offline, capture_output=True, check=False)
+        assert ran.returncode == 0, ran.stderr
+        assert (folder / ".venv/bin/tuner").exists()
 
 
 def _borrow(purelib: Path, site: Path) -> None:

@@ -9,6 +9,7 @@ from tuner.commands import session
 from tuner.commands.session import Reading
 from tuner.errors import TargetError, UsageError
 from tuner.interrupts import signals_interrupt
+from tuner.kit.packages import say_extra
 from tuner.study import Study
 from tuner.study.lock import locked
 
@@ -67,5 +68,5 @@ def import_fleet(name: str) -> ModuleType:
         return import_module(f"tuner.commands.fleet.{name}")
     except ImportError as error:
         raise TargetError(
-            f"several hosts: {error.name} is not installed. Install it: pip install 'servertuner[fleet]'"
+            f"several hosts: {error.name} is not installed. Install it: {say_extra('fleet')}"
         ) from error

@@ -22,6 +22,7 @@ from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
 from tuner.commands.session import read
 from tuner.errors import TargetError
 from tuner.export.optuna_view import copy_as_optuna, weigh_settings
+from tuner.kit.packages import say_extra
 from tuner.study import Study
 
 if TYPE_CHECKING:
@@ -108,7 +109,7 @@ def _make_application(storage: "BaseStorage") -> Application:
         import optuna_dashboard
     except ImportError as error:
         raise TargetError(
-            "optuna-dashboard is not installed. Install it: pip install 'servertuner[dashboard]'"
+            f"optuna-dashboard is not installed. Install it: {say_extra('dashboard')}"
         ) from error
     application: Application = optuna_dashboard.wsgi(storage)
     return application

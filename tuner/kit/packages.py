@@ -1,5 +1,6 @@
 """Say how a missing package is installed on a host: by which command, and by which name there."""
 
+import sys
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import PurePosixPath
@@ -79,3 +80,8 @@ def _find_manager(host: Host) -> str:
         name = PurePosixPath(found.decode(errors="replace").strip()).name
         return name if name in INSTALL else ""
     return DEBIAN
+
+
+def say_extra(name: str) -> str:
+    """Return the command that adds an extra of tuner to the environment that runs this."""
+    return f"{sys.executable} -m pip install 'servertuner[{name}]'"
