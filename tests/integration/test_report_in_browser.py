@@ -9,6 +9,7 @@ import pytest
 from tests.integration.browser import Page, open_browser
 from tests.more import leave_to_more
 from tests.unit.advice.samples import make_hostile
+from tests.unit.export.test_pasted_patch import BEFORE, apply_patch, change, make_page
 from tests.unit.report.test_contest import RATES, make_contest
 from tests.unit.report.test_curve import DEFAULT_RATES, WINNER_RATES, make_curve, rates
 from tests.unit.report.test_robustness import EVERYWHERE
@@ -307,6 +308,21 @@ def test_hostile_strings_are_shown_and_never_run(browser: Page, summary: Summary
     cells = "[...document.querySelectorAll('th')].map((each) => each.textContent)"
     assert HOSTILE in browser.evaluate(cells)
     assert browser.complaints == []
+
+
+def test_the_button_copies_a_patch_that_applies(browser: Page, tmp_path: Path) -> None:
+    before = b"".join(BEFORE.values())
+    path = tmp_path / "page.html"
+    path.write_text(embed_script(make_page(before, change(before))), encoding="utf-8")
+    browser.open(path, width=1280)
+
+    copied = browser.evaluate(
+        "new Promise((done) => {"
+        "navigator.clipboard.writeText = async (text) => done(text);"
+        "document.querySelector('[data-copy=diff]').click(); })"
+    )
+
+    assert apply_patch(copied, before, tmp_path / "host") == change(before)
 
 
 def test_an_unfinished_study_is_drawn_too(browser: Page, tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ import typer
 from tuner.cli.exit_codes import INTERRUPTED
 from tuner.cli.printing import say
 from tuner.errors import UsageError
+from tuner.shell_words import write_command
 
 if TYPE_CHECKING:
     from tuner.restore.recovery import LastApply
@@ -28,13 +29,14 @@ def agree_to_run(settings: "Study", study: Path, *, yes: bool) -> None:
     if has_agreed(host):
         return
     if not yes:
+        look = write_command("tuner", "check", study, "--plan")
         _refuse_without_terminal(
-            f"{study}: target: a run changes and restarts what is installed on {host} (see `tuner check "
-            f"{study} --plan`), and nobody can be asked here."
+            f"{study}: target: a run changes and restarts what is installed on {host} (see `{look}`), and "
+            "nobody can be asked here."
         )
         say(
             f"A run changes and restarts {', '.join(settings.servers)} on {host} many times, and then "
-            f"restores everything. To see the changes: tuner check {study} --plan"
+            f"restores everything. To see the changes: {look}"
         )
         _ask("Continue?")
     remember_agreement(host)

@@ -12,6 +12,7 @@ from tuner.cli.arguments import AsJson, StudyPath, read_duration, read_study
 from tuner.cli.printing import print_files, print_json, print_text, say
 from tuner.errors import RestoreFailed
 from tuner.interrupts import signals_interrupt
+from tuner.shell_words import write_command
 
 if TYPE_CHECKING:
     from tuner.study import Study
@@ -81,15 +82,16 @@ def apply(  # noqa: PLR0913, PLR0917 - the command's options
         applied = apply_winner(reading, host_name=host, url=url, confirm_within_s=within_s)
     for warning in applied.warnings:
         say(warning)
-    of_host = "" if place == "local" else f" --host {place}"
+    of_host = () if place == "local" else ("--host", place)
+    keep = write_command("tuner", "confirm", *of_host)
     print_files(
         applied.files, as_json=as_json, host=place, warnings=list(applied.warnings), rolls_back_in_s=within_s,
-        keep=f"tuner confirm{of_host}",
+        keep=keep,
     )  # fmt: skip
+    undo_it = write_command("tuner", "apply", study, *of_host, "--undo")
     say(
-        f"{place}: the winner is active and the server answers. Keep the winner with: tuner "
-        f"confirm{of_host}\nUnless confirmed, the host rolls back in {confirm_within}. "
-        f"Undo the apply later with: tuner apply {study}{of_host} --undo"
+        f"{place}: the winner is active and the server answers. Keep the winner with: {keep}\n"
+        f"Unless confirmed, the host rolls back in {confirm_within}. Undo the apply later with: {undo_it}"
     )
 
 

@@ -12,6 +12,7 @@ from tuner.cli.exit_codes import INTERRUPTED
 from tuner.cli.printing import print_json, print_text, remark, say
 from tuner.cli.study_commands import Preset
 from tuner.errors import TargetError, UsageError
+from tuner.shell_words import quote_word, write_command
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -329,7 +330,7 @@ def _tell(
     elif settings.target.is_managed:
         host = settings.target.host
         for log in _find_own_logs(settings.servers[0], host):
-            source = log if host == "local" else f"host:{log}"
+            source = quote_word(str(log) if host == "local" else f"host:{log}")
             remark(
                 f"The server logs to {log}. `--from {source}` makes the load from the requests in this log."
             )
@@ -337,8 +338,8 @@ def _tell(
         remark(advice.as_text())
     for each in missing:
         say(each)
-    trust = " --trust" if settings.options else ""
-    remark(f"Read the study file, then run: tuner check {path}{trust}\n{describe_first_run(path)}")
+    check = write_command("tuner", "check", path, *(["--trust"] if settings.options else []))
+    remark(f"Read the study file, then run: {check}\n{describe_first_run(path)}")
 
 
 def _as_json(candidate: "Candidate") -> dict[str, Any]:
@@ -346,7 +347,7 @@ def _as_json(candidate: "Candidate") -> dict[str, Any]:
         "server": candidate.server, "version": ".".join(map(str, candidate.version)),
         "package": candidate.package, "running": candidate.is_running,
         "mode": "sandbox" if candidate.is_private else "managed", "others": list(candidate.others),
-        "command": f"tuner init {candidate.server}",
+        "command": write_command("tuner", "init", candidate.server),
     }  # fmt: skip
 
 
@@ -355,4 +356,5 @@ def describe_first_run(path: Path) -> str:
     from tuner.study.presets import PRESETS
 
     quick, whole = (f"{PRESETS[name].minutes:g} minutes" for name in (Preset.QUICK, Preset.STANDARD))
-    return f"Tune: tuner run {path} --preset quick ({quick}; {whole} without it, which proves smaller gains)"
+    run = write_command("tuner", "run", path, "--preset", Preset.QUICK)
+    return f"Tune: {run} ({quick}; {whole} without it, which proves smaller gains)"

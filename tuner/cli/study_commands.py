@@ -38,6 +38,7 @@ from tuner.cli.printing import (
 )
 from tuner.cli.verbosity import Verbosity
 from tuner.errors import TooNoisy, UsageError
+from tuner.shell_words import write_command
 
 if TYPE_CHECKING:
     from tuner.commands.outputs import Results
@@ -185,11 +186,11 @@ def run(  # noqa: PLR0913, PLR0917 - the command's options
         say(str(noisy))
         reading = tuner.read(settings)
         if as_json or any(trial.counts for trial in reading.summary.trials):
-            _print_summary(study, reading.summary, write_results(reading), as_json=as_json, show_all=show_all)
+            _print_result(study, reading, write_results(reading), as_json=as_json, show_all=show_all)
         sys.exit(noisy.exit_code)
     if ahead is None:
         remark(f"{study}: this study was finished before; here is its result.")
-    _print_summary(study, reading.summary, write_results(reading), as_json=as_json, show_all=show_all)
+    _print_result(study, reading, write_results(reading), as_json=as_json, show_all=show_all)
     sys.exit(verdict_code(reading.summary))
 
 
@@ -242,9 +243,7 @@ def show(
         print_text(f"sweep  {name_best(each)}")
     for curve in curves:
         print_text(f"curve  {curve.verdict}")
-    _print_summary(study, reading.summary, find_results(settings), as_json=False, show_all=show_all)
-    if reading.summary.state == "stopped" and not reading.changed:
-        remark(f"Next: tuner run {study}")
+    _print_result(study, reading, find_results(settings), as_json=False, show_all=show_all)
 
 
 def _tell_changed(study: Path, reading: "Reading") -> None:
@@ -262,28 +261,31 @@ def refuse_unmeasured(study: Path, summary: "Summary") -> None:
         return
     failed = [trial.failure for trial in summary.trials if trial.failure is not None]
     why = f" The last trial failed ({failed[-1].kind}): {failed[-1].reason.rstrip(' .')}." if failed else ""
-    what_next = "Look again later." if summary.state == "running" else f"Resume with: tuner run {study}"
+    what_next = "Look again later."
+    if summary.state != "running":
+        what_next = f"Resume with: {write_command('tuner', 'run', study)}"
     raise UsageError(f"{study}: nothing is measured yet, the study is {summary.state}.{why} {what_next}")
 
 
-def _print_summary(
-    study: Path, summary: "Summary", results: "Results | None", *, as_json: bool, show_all: bool
+def _print_result(
+    study: Path, reading: "Reading", results: "Results", *, as_json: bool, show_all: bool
 ) -> None:
+    from tuner.commands.page import list_commands
     from tuner.report.summary_json import summary_json
     from tuner.report.terminal import final_screen
 
-    if as_json or results is None:
-        print_json(summary_json(summary))
-    else:
-        if not show_all:
-            remark(f"All details: tuner show {study} --all")
-        screen = final_screen(
-            summary, report=results.report, exports=results.exports, warnings=results.lowered,
-            is_short=not show_all,
-        )  # fmt: skip
-        make_console().print(screen)
-        if summary.found is not None:
-            remark(f"Next: tuner compare {study} default candidate")
+    if as_json:
+        print_json(summary_json(reading.summary))
+        return
+    if not show_all:
+        remark(f"All details: {write_command('tuner', 'show', study, '--all')}")
+    screen = final_screen(
+        reading.summary, report=results.report, exports=results.exports, warnings=results.lowered,
+        is_short=not show_all,
+    )  # fmt: skip
+    make_console().print(screen)
+    for _, command in list_commands(reading)[:1]:
+        remark(f"Next: {command}")
 
 
 def explain(

@@ -31,6 +31,7 @@ from tuner.records import P99, Check, Metric, Role, State, Trial, Window
 from tuner.report.fidelity import Fidelity, compare
 from tuner.report.wording import capitalize, say_duration, say_milliseconds
 from tuner.restore.recovery import describe_use
+from tuner.shell_words import write_command
 from tuner.space import facts_from_json
 from tuner.study import Study
 from tuner.study.lock import locked
@@ -167,8 +168,9 @@ class Findings:
         Verbose, all that was found stands before that.
         """
         settings = self.setup.settings
-        rest = f", as far as was tried; the rest: tuner check {settings.path} --trust" if self.unseen else ""
-        ready = f"ready      tuner run {settings.path}{rest}"
+        whole = write_command("tuner", "check", settings.path, "--trust")
+        rest = f", as far as was tried; the rest: {whole}" if self.unseen else ""
+        ready = f"ready      {write_command('tuner', 'run', settings.path)}{rest}"
         details = self._tell_details() if is_verbose else ()
         return "\n".join([*details, *self._tell_limits(), *self._tell_essentials(), ready])
 
@@ -219,7 +221,7 @@ class Findings:
         if not is_managed:
             yield f"writes     {settings.folder}/ only; the installed services are not touched"
         elif not self.shows_plan:
-            yield f"changes    shown by: tuner check {settings.path} --plan"
+            yield f"changes    shown by: {write_command('tuner', 'check', settings.path, '--plan')}"
         tuned, idle = len({each.parameter for each in setup.space.dimensions}), len(setup.space.inert)
         others = f"; {idle} more cannot act under this load (listed by -v)" if idle else ""
         takes = say_duration(60 * self.minutes)

@@ -18,6 +18,7 @@ from tuner.errors import UsageError
 from tuner.ports import Scalar
 from tuner.records import Metric
 from tuner.report.corpus import describe_gain, describe_studies
+from tuner.shell_words import write_command
 from tuner.space import facts_from_json, load_space
 from tuner.study import Study, load_study
 from tuner.study.facts import CONFIRMATION, FINGERPRINT, SPACE_FACTS
@@ -42,7 +43,7 @@ def add_study(settings: Study, corpus: Path) -> Path:
     if not has_verdict(storage) or facts is None or fingerprint is None:
         raise UsageError(
             f"{settings.path}: this study is not finished, so its results are not final. Finish the "
-            f"study: tuner run {settings.path}"
+            f"study: {write_command('tuner', 'run', settings.path)}"
         )
     space = load_space(settings.space, facts=facts_from_json(facts), base=settings.path.parent)
     planned = storage.recall(CONFIRMATION)

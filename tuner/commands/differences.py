@@ -26,6 +26,7 @@ from tuner.ports import (
     Upstream,
 )
 from tuner.restore.keeper.requests import is_setting
+from tuner.shell_words import write_command
 from tuner.space import Space
 
 Differences = Mapping[str, Rendered | Rewritten]
@@ -119,7 +120,7 @@ def _find_doubts(
         others = f" and {len(sites) - 1} more" if len(sites) > 1 else ""
         yield (
             f"{server.name}: {sites[0]}{others} was never measured, only a private instance. Measure it: "
-            f"tuner init {server.name} --managed"
+            f"{write_command('tuner', 'init', server.name, '--managed')}"
         )
     unlike = [
         f"{each.name} {space.show(each.name, current[each.name])} instead of "

@@ -3,10 +3,10 @@
 Nothing heavy is imported here before a page has to be made.
 """
 
-import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tuner.shell_words import quote_word, write_command
 from tuner.study import Study
 from tuner.study.cache import keep, look_up
 from tuner.study.digest import make_study_key
@@ -62,24 +62,34 @@ def _write_change(reading: "Reading") -> str:
 
 
 def list_commands(reading: "Reading") -> list[tuple[str, str]]:
-    """Return what applies the winner and undoes it, or measures a candidate again: title and command."""
-    summary, study = reading.summary, shlex.quote(str(reading.settings.path))
-    if summary.winner is None:
-        return _list_commands_of_found(reading) if summary.found is not None else []
-    if summary.side == "candidate":
-        return [_measure_again(study, summary.gain)]
-    if summary.is_held_back:
-        return []
+    """Return what can be done with a result, the next step first: title and command."""
+    summary, study = reading.summary, reading.settings.path
+    if summary.winner is not None and summary.side == "winner":
+        return _list_commands_of_winner(reading, summary.winner.config)
+    if summary.state != "finished" or summary.is_too_noisy:
+        return _resume(reading)
+    if summary.gain is not None:
+        return [_look_again(reading, summary.gain)]
+    if summary.found is None:
+        return [_widen(study)]
+    return [("Measure the candidate again", _compare(study)), *_list_candidate_files(reading)]
+
+
+def _list_commands_of_winner(reading: "Reading", winner: "Config") -> list[tuple[str, str]]:
+    """Return what applies the winner and undoes it; of one with less capacity, what tells its settings."""
+    study = reading.settings.path
+    if reading.summary.is_held_back:
+        return [("See the effect of each setting", write_command("tuner", "explain", study))]
     if reading.settings.target.is_managed:
         return [
-            ("Apply it; it rolls back unless confirmed in time", f"tuner apply {study}"),
-            ("Undo it", f"tuner apply {study} --undo"),
+            ("Apply it; it rolls back unless confirmed in time", write_command("tuner", "apply", study)),
+            ("Undo it", write_command("tuner", "apply", study, "--undo")),
         ]
-    if _changes_nothing_installed(reading, summary.winner.config):
+    if _changes_nothing_installed(reading, winner):
         return [_show_how("Show how to apply and undo each file", reading.settings.folder / EXPORTS)]
-    has_rest = _leaves_something_to_the_hand(reading, summary.winner.config)
+    has_rest = _leaves_something_to_the_hand(reading, winner)
     return [
-        ("Write it as files", f"tuner export {study} --format shell -o out"),
+        ("Write it as files", write_command("tuner", "export", study, "--format", "shell", "-o", "out")),
         (
             f"Apply them on the server's host{', then change the rest by hand' * has_rest}",
             "sh out/tuner-shell/apply.sh",
@@ -88,29 +98,53 @@ def list_commands(reading: "Reading") -> list[tuple[str, str]]:
     ]
 
 
-def _measure_again(study: str, gain: "Gain | None" = None) -> tuple[str, str]:
-    """Return what measures a candidate in fresh pairs, in as many as should decide if that is known."""
+def _resume(reading: "Reading") -> list[tuple[str, str]]:
+    """Return what resumes a study that stopped early; nothing while it runs, or if its file was edited."""
+    if reading.summary.state == "running" or reading.changed:
+        return []
+    when = " when the host is quieter" if reading.summary.is_too_noisy else ""
+    found = [] if reading.summary.found is None else _list_candidate_files(reading)
+    return [(f"Resume the study{when}", write_command("tuner", "run", reading.settings.path)), *found]
+
+
+def _look_again(reading: "Reading", gain: "Gain") -> tuple[str, str]:
+    """Return what can still prove a candidate: fresh pairs, in as many as should do; else a wider search."""
+    from tuner.report.wording import LATER
     from tuner.statistics.confirmation.paired_gain import pairs_to_decide
 
-    needed = None if gain is None else pairs_to_decide(gain)
-    pairs = "" if needed is None else f" --pairs {needed}"
-    return ("Measure the candidate again", f"tuner compare {study} default candidate{pairs}")
+    study, title = reading.settings.path, "Measure the candidate again"
+    if gain.low > 1:  # not the pairs speak against it
+        return (title, _compare(study))
+    needed = pairs_to_decide(gain) if gain.ratio > 1 else None
+    if needed is not None:
+        return (title, _compare(study, "--pairs", str(needed)))
+    if gain.high > 1 and reading.summary.preset == "quick" and gain.verdict == "not proven":
+        return (f"{title}, in longer trials", _compare(study, "--preset", LATER))
+    return _widen(study)
 
 
-def _list_commands_of_found(reading: "Reading") -> list[tuple[str, str]]:
-    """Return what measures the candidate again, and where its files are if it has any."""
+def _compare(study: Path, *options: str) -> str:
+    return write_command("tuner", "compare", study, "default", "candidate", *options)
+
+
+def _widen(study: Path) -> tuple[str, str]:
+    title = "See which settings were left out and why; a new study can search them"
+    return (title, write_command("tuner", "spaces", "--study", study))
+
+
+def _list_candidate_files(reading: "Reading") -> list[tuple[str, str]]:
+    """Return what shows how to use the candidate's files, if it has any."""
     from tuner.report.summary import as_candidate
 
-    again = _measure_again(shlex.quote(str(reading.settings.path)))
     if as_candidate(reading.summary).is_held_back:
-        return [again]
+        return []
     title = "To use it all the same, show how to apply and undo it"
-    return [again, _show_how(title, reading.settings.folder / EXPORTS / CANDIDATE)]
+    return [_show_how(title, reading.settings.folder / EXPORTS / CANDIDATE)]
 
 
 def _show_how(title: str, folder: Path) -> tuple[str, str]:
     """Return what shows the commands that stand in the heads of exported files."""
-    return (title, f"grep -sE 'apply:|undo:' {shlex.quote(str(folder))}/*")
+    return (title, f"grep -sE 'apply:|undo:' {quote_word(folder)}/*")
 
 
 def _changes_nothing_installed(reading: "Reading", winner: "Config") -> bool:

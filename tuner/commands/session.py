@@ -18,6 +18,7 @@ from tuner.measure.garbage_collection import short_collections
 from tuner.optimize.catalogue import make_optimizer
 from tuner.optimize.optimizer import Optimizer
 from tuner.report.summary import Summary, pick, summarize
+from tuner.shell_words import write_command
 from tuner.space import Space, facts_from_json, load_space
 from tuner.space.problems import in_file
 from tuner.study import Study
@@ -271,7 +272,8 @@ def read(settings: Study, *, with_explanation: bool = True) -> Reading:
     storage = open_storage(settings.storage_url, settings.name, create=False)
     facts = storage.recall(SPACE_FACTS)
     if facts is None:  # killed before it knew them; to ask the target now may run what the study names
-        raise NotBegun(f"{settings.path}: nothing is measured yet. Resume with: tuner run {settings.path}")
+        resume = write_command("tuner", "run", settings.path)
+        raise NotBegun(f"{settings.path}: nothing is measured yet. Resume with: {resume}")
     space = load_first_space(settings, facts)
     summary = summarize(
         settings, space, storage, running=is_locked(settings), version=__version__,

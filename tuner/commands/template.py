@@ -18,6 +18,7 @@ from tuner.errors import TargetError, UsageError
 from tuner.hosts.url import parse_url
 from tuner.kit.packages import say_install
 from tuner.ports import FASTCGI, HTTP, WEBSOCKET, Facts, Host, PrivateServer, Server
+from tuner.shell_words import quote_word, write_command
 from tuner.space import describe_space, describe_spaces
 from tuner.study.loads.builtin_loads import BUILTIN_LOADS, INDEX, PROGRAM, find_builtin_load
 from tuner.study.named_studies import find_named
@@ -189,7 +190,7 @@ def write_study(  # noqa: PLR0913 - what `init` is told
     generator = behind.generator or choose_generator(here, shape)
     version = ".".join(map(str, facts.version))
     text = MODELINE + (INTRO + HEAD + (MANAGED if kind is TuningKind.INSTALLED else PRIVATE) + TAIL).format(
-        path=path,
+        path=quote_word(path),
         trust="",
         name=_name_after(path, server),
         server=server,
@@ -206,7 +207,7 @@ def write_study(  # noqa: PLR0913 - what `init` is told
         tls=TLS_OFFERED if logged is None else logged.say_tls() or TLS_OFFERED,
         content=OWN_CONTENT if logged is None else _say_content(path, content, logged),
         checks="" if logged is None else logged.check_loads_as_yaml(),
-        folder=path.with_suffix(".study").name,
+        folder=quote_word(path.with_suffix(".study").name),
     )
     return write_new(path, text)
 
@@ -220,8 +221,9 @@ def _write_skeleton(skeleton: str, server: str, path: Path, host: Host, *, given
         )
     generator = choose_generator(host, LoadSettings())
     text = MODELINE + (INTRO + skeleton + TAIL).format(
-        path=path, trust=" --trust", detected="", name=_name_after(path, server), generator=generator,
-        generators=", ".join(plugins.generators_of(HTTP)), folder=path.with_suffix(".study").name, checks="",
+        path=quote_word(path), trust=" --trust", detected="", name=_name_after(path, server),
+        generator=generator, generators=", ".join(plugins.generators_of(HTTP)),
+        folder=quote_word(path.with_suffix(".study").name), checks="",
     )  # fmt: skip
     return write_new(path, text)
 
@@ -387,7 +389,8 @@ def _propose_load(
     if proposed is None:
         raise UsageError(
             f"{adapter.name}: tuner tunes this installed service behind a web server, and does not know a "
-            f"page that the service makes. Name a page: tuner init {adapter.name} --url http://127.0.0.1/index.php"
+            "page that the service makes. Name a page: "
+            f"{write_command('tuner', 'init', adapter.name, '--url', 'http://127.0.0.1/index.php')}"
         )
     proposed = proposed if url else replace(proposed, url=_see_from_here(proposed.url, target))
     if not proposed.requests and (url is not None or not proposed.trouble):

@@ -11,6 +11,7 @@ from tuner.corpus.corpus_study import TEXT, CorpusStudy, Shipped, Surroundings, 
 from tuner.errors import UsageError
 from tuner.ports import Config, Scalar
 from tuner.records import Fingerprint, Role, State, Trial
+from tuner.shell_words import write_command
 from tuner.space import Space
 from tuner.statistics.confirmation.paired_gain import Gain
 from tuner.statistics.observations import LEARNS_FROM
@@ -122,8 +123,8 @@ def _tell_tried(settings: Study, space: Space, trials: Sequence[Trial]) -> list[
     posterior = ranking.posterior
     if posterior is None:
         raise UsageError(
-            f"{settings.path}: the default of this study was never measured. Finish the study: tuner run "
-            "STUDY"
+            f"{settings.path}: the default of this study was never measured. Finish the study: "
+            f"{write_command('tuner', 'run', settings.path)}"
         )
     default, groups = config_key(space.default()), dict[str, list[Trial]]()
     for trial in as_baselines(trials):

@@ -7,6 +7,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from tuner.corpus.corpus_study import VERSION, CorpusStudy
 from tuner.errors import TargetError, UsageError
+from tuner.shell_words import write_command
 from tuner.space.problems import problem, quote
 from tuner.study.folder import put_in_place
 
@@ -66,9 +67,8 @@ def read_corpus(corpus: Path) -> tuple[CorpusStudy, ...]:
         paths = sorted(path for path in corpus.iterdir() if _is_of_corpus(path))
         total = sum(path.lstat().st_size for path in paths)
     except (FileNotFoundError, NotADirectoryError) as error:
-        raise problem(
-            str(corpus), "there is no such corpus", f"Make a corpus: tuner corpus add STUDY --corpus {corpus}"
-        ) from error
+        make = write_command("tuner", "corpus", "add", "STUDY", "--corpus", corpus)
+        raise problem(str(corpus), "there is no such corpus", f"Make a corpus: {make}") from error
     except OSError as error:
         raise TargetError(f"{corpus}: cannot be read ({error.strerror}). Check its permissions.") from error
     if len(paths) > MOST_FILES or total > MOST_BYTES:

@@ -11,6 +11,7 @@ from tuner.report.wording import (
     say_estimate,
     say_gain,
     say_metric,
+    say_rejection,
     say_speedup,
     say_trend,
 )
@@ -59,8 +60,8 @@ def describe_candidate(summary: Summary) -> list[str]:
     found = summary.found
     if found is None:
         return []
-    reason = found.reason.removeprefix("not confirmed: ")
-    return [f"CANDIDATE, NOT A WINNER: {say_speedup(found.speedup)} by estimate, not shipped: {reason}"]
+    estimate, why = say_speedup(found.speedup), say_rejection(found.reason)
+    return [f"CANDIDATE, NOT A WINNER: {estimate} by estimate, not shipped: {why}"]
 
 
 def describe_gain(summary: Summary) -> str:

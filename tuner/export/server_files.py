@@ -7,13 +7,14 @@ from itertools import dropwhile
 from tuner.errors import TargetError, UsageError
 from tuner.export.boot_files import are_boot_files, export_boot_files
 from tuner.export.drop_in import export_drop_in
-from tuner.export.host_change import find_change, installed_of
+from tuner.export.host_change import FileChange, find_change, installed_of
 from tuner.export.kernel_settings import are_kernel_settings, export_kernel_settings
 from tuner.export.listing import export_listing
 from tuner.export.provenance import comment, describe_by_hand
 from tuner.export.rendered import Rendered
 from tuner.export.rewritten import Rewritten, export_rewritten
 from tuner.report.summary import Summary
+from tuner.report.wording import can_be_copied
 
 
 def export_server(summary: Summary, server: str, found: Rendered | Rewritten) -> dict[str, bytes]:
@@ -47,13 +48,24 @@ def write_change(summary: Summary, differences: Mapping[str, Rendered | Rewritte
     parts: list[str] = []
     with suppress(UsageError, TargetError):  # no installed file differs, or one has a strange path
         change = find_change(summary, differences).with_boot_files("")
-        parts += [each.write_patch(context=1) for each in change.files]
+        parts += map(_write_patch, change.files)
     installed = [one for each in differences.values() if (one := installed_of(each)) is not None]
     parts.append(comment(*(line for one in installed for line in describe_by_hand(summary, one.by_hand))))
     for name, each in differences.items():
         if installed_of(each) is None:
             parts += _write_first(export_server(summary, name, each))
     return "".join(parts)
+
+
+def _write_patch(change: FileChange) -> str:
+    """Return the patch of one file; a remark for content that is not the same after it was pasted."""
+    try:
+        texts = [each.decode() for each in (change.before, change.after) if each is not None]
+    except UnicodeDecodeError:
+        texts = ["\0"]
+    if all(map(can_be_copied, texts)):
+        return change.write_patch(context=1)
+    return comment(f"{change.path}: has signs that cannot be pasted. Use the files of an export.")
 
 
 def _write_first(files: Mapping[str, bytes]) -> Iterator[str]:

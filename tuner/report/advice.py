@@ -1,7 +1,6 @@
 """Advice for people and scripts: on a screen, as Markdown, as JSON, as a page; and the rules behind it."""
 
 import re
-import shlex
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
@@ -11,6 +10,7 @@ from tuner.advice.rules import KERNEL, show
 from tuner.advice.server_look import RunningServer
 from tuner.ports import Scalar
 from tuner.report.wording import capitalize, make_printable
+from tuner.shell_words import write_command
 
 HEADINGS = {
     Level.NOW: "Limits that bite now",
@@ -90,8 +90,9 @@ def measure_command(finding: Finding, advice: Advice) -> str:
     options += ["--host", advice.host] if "://" in advice.host else []
     options += ["--corpus", str(advice.corpus)] if is_try and advice.corpus else []
     options += ["--url", "URL"] if server in advice.need_url else []
-    init, study = shlex.join(["tuner", "init", server, *options]), f"{server}.yaml"
-    return f"{init} && tuner check {study} && tuner run {study} --preset quick"
+    study = f"{server}.yaml"
+    init, check = write_command("tuner", "init", server, *options), write_command("tuner", "check", study)
+    return f"{init} && {check} && {write_command('tuner', 'run', study, '--preset', 'quick')}"
 
 
 def _as_json(finding: Finding, advice: Advice) -> dict[str, Any]:

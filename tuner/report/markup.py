@@ -10,7 +10,7 @@ from importlib.resources import files
 from typing import TYPE_CHECKING
 
 from tuner.report.figures.theme import COLOURS
-from tuner.report.wording import make_lines_printable
+from tuner.report.wording import EXACT, make_lines_printable
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -40,6 +40,7 @@ def load_templates() -> "Environment":
     environment.filters["breakable"] = make_breakable
     environment.filters["code"] = mark_code
     environment.filters["embed"] = embed
+    environment.filters["exact"] = keep_exact
     environment.globals["colours"] = dict(COLOURS)
     environment.globals["pairs_of_colours"] = dict(COLOURS.values())
     environment.globals["script_tag"] = Markup(SCRIPT_TAG)  # noqa: S704 - our own
@@ -69,6 +70,14 @@ def mark_code(text: str) -> "Markup":
     from markupsafe import Markup, escape
 
     return Markup(re.sub("`([^`]+)`", r"<code>\1</code>", str(escape(text))))  # noqa: S704 - escaped
+
+
+def keep_exact(text: str) -> "Markup":
+    """Write text that is copied out of a page: browsers read a plain carriage return as a line end."""
+    from markupsafe import Markup, escape
+
+    kept = "".join(f"&#{ord(sign)};" if sign in EXACT else sign for sign in str(escape(text)))
+    return Markup(kept)  # noqa: S704 - escaped
 
 
 def embed(value: object) -> "Markup":

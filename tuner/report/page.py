@@ -21,6 +21,7 @@ from tuner.report.wording import (
     say_metric,
     say_percent,
     say_ratio,
+    say_rejection,
     say_speedup,
     say_trend,
 )
@@ -110,7 +111,8 @@ def colour_change(change: str) -> list[tuple[str, str]]:
     signs = {"-": "del", "+": "ins", "@": "soft"}
     lines: list[tuple[str, str]] = []
     is_patch = False
-    for line in change.splitlines():
+    # At line feeds alone, as patch does.
+    for line in change.removesuffix("\n").split("\n") if change else ():
         is_patch = line.startswith("--- ") or (is_patch and not line.startswith("#"))
         if is_patch:
             kind = "file" if line.startswith(("--- ", "+++ ")) else signs.get(line[:1], "")
@@ -253,8 +255,8 @@ def _describe_no_winner(summary: "Summary") -> Headline:
         return Headline(
             tone="plain", figure=capitalize(NOTHING_BETTER), text=f"{_say_end(summary)}Keep the default.",
         )  # fmt: skip
-    reason = found.reason.removeprefix("not confirmed: ")
-    verdict = "Not confirmed" if reason == found.reason else "Rejected"
+    reason = say_rejection(found.reason)
+    verdict = "Rejected" if found.reason.startswith("not confirmed: ") else "Not confirmed"
     return Headline(
         tone="plain", figure=f"{verdict}: {say_speedup(found.speedup)}, an estimate",
         text=f"Keep the default. {capitalize(reason)}. The figure is {say_metric(summary.metric)} with the "

@@ -28,6 +28,7 @@ from tuner.report.wording import (
     say_speedup,
     say_tail,
 )
+from tuner.shell_words import write_command
 
 if TYPE_CHECKING:
     from tuner.explain.explanation import Setting
@@ -95,10 +96,11 @@ def describe_tail(summary: "Summary") -> str:
     said = say_tail(summary.gain, second=f"the {summary.side}")
     if summary.gain is None or not said or is_bounded or summary.latency is not None:
         return ""
-    later = f"`tuner compare STUDY default winner --preset {LATER}` measures later; "
+    later = write_command("tuner", "compare", "STUDY", "default", summary.side, "--preset", LATER)
+    measured = f"`{later}` measures later; " if is_young(summary.gain.age) else ""
     return (
-        f"{capitalize(said)}. {later if is_young(summary.gain.age) else ''}`constraints: [latency_p99_ms <= "
-        "default]` in a new study rules that out."
+        f"{capitalize(said)}. {measured}`constraints: [latency_p99_ms <= default]` in a new study rules that "
+        "out."
     )
 
 
@@ -209,6 +211,7 @@ def side_rows(summary: "Summary") -> list[Row]:
         (f"{title}{unlike if title.startswith('p99') else ''}", *cells)
         for title, cells in zip(titles, figures, strict=True)
     ]
+    rows += _list_broken(summary)
     elsewhere = summary.winner_elsewhere
     for each in elsewhere.checked if elsewhere is not None else ():
         both = (each.default, each.candidate)
@@ -221,6 +224,17 @@ def side_rows(summary: "Summary") -> list[Row]:
                 (f"requests/s with {each.check_load.name}", *(say_rate(side.goodput_rps) for side in both))
             )
     return rows
+
+
+def _list_broken(summary: "Summary") -> list[Row]:
+    """Return both sides under each constraint that keeps the candidate from being shipped."""
+    if summary.gain is None or summary.gain.is_proven:
+        return []
+    return [
+        (f"over all trials, {each.constraint}", each.finding_of_default, each.finding)
+        for each in summary.assessments
+        if each.probability < each.needed
+    ]
 
 
 def setting_rows(summary: "Summary") -> list[Row]:
@@ -452,13 +466,14 @@ def failure_rows(summary: "Summary") -> list[Row]:
 
 
 def request_failure_rows(summary: "Summary") -> list[Row]:
-    """Count failed requests by kind, over all measured trials but those under check loads."""
-    counted = [trial for trial in summary.trials if trial.counts and trial.role is not Role.ROBUSTNESS]
+    """Count failed requests by kind over all trials; those under check loads have rows of their own."""
     rows: list[Row] = []
-    for kind in FAILURE_KINDS:
-        failed = [sum(getattr(each.failures, kind) for each in trial.windows) for trial in counted]
-        if any(failed):
-            rows.append((kind, f"{sum(failed):,}", str(sum(map(bool, failed)))))
+    for where, is_check in (("", False), (", under check loads", True)):
+        trials = [trial for trial in summary.trials if (trial.role is Role.ROBUSTNESS) is is_check]
+        for kind in FAILURE_KINDS:
+            failed = [sum(getattr(each.failures, kind) for each in trial.windows) for trial in trials]
+            if any(failed):
+                rows.append((f"{kind}{where}", f"{sum(failed):,}", str(sum(map(bool, failed)))))
     return rows
 
 

@@ -36,6 +36,7 @@ from tuner.report.wording import (
     say_metric,
     say_quantile,
     say_rate,
+    say_rejection,
     say_robustness,
     say_speedup,
     say_tail,
@@ -296,7 +297,7 @@ def _robustness(summary: "Summary", *, only_winner: bool = False) -> list[Render
     elsewhere = [dict(each.config) for each in summary.robustness if each.is_rejected]
     for rejection in () if only_winner else summary.rejections:
         if dict(rejection.config) not in elsewhere:
-            said = f"{', '.join(summary.show_changes(rejection.config))}: {rejection.reason}"
+            said = f"{', '.join(summary.show_changes(rejection.config))}: {say_rejection(rejection.reason)}"
             table.add_row("rejected", Text(make_printable(said), style="yellow"))
     if found is not None and (told := say_robustness(found)):
         style = "bold red" if found.is_rejected else "yellow" if found.warnings else ""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from tuner.ports import Scalar
 from tuner.records import Metric
+from tuner.shell_words import write_command
 from tuner.space.values import format_number
 from tuner.study.presets import PRESETS
 
@@ -23,8 +24,12 @@ NOTHING_BETTER = "nothing beat the default"
 LATER = "standard"
 """Preset whose windows begin later than those of a quick study."""
 MOST_RATIO = 1000
+EXACT = "\t\r\f"
+"""Signs in files of programs that do not steer, and that a page keeps by their numbers."""
 NOTICED_TAIL = 1.1
 """A p99 that rises by less is nobody's concern."""
+REJECTED = {"the winner ": "the candidate ", "winner: ": "the candidate failed: "}
+"""How a stored reason names the side that was to win → how it is called when it did not."""
 MINUTE_S = 60
 HOUR_S = 3600
 
@@ -84,8 +89,16 @@ def say_gain(gain: "Gain") -> str:
 
 def say_found(speedup: "Speedup", reason: str) -> str:
     """Write what was found and is not shipped: found 1.41× [1.29, 1.54], not shipped: REASON."""
+    return make_printable(f"found {say_speedup(speedup)}, an estimate, not shipped: {say_rejection(reason)}")
+
+
+def say_rejection(reason: str) -> str:
+    """Write why a candidate is not shipped, from the verdict that a storage has of it."""
     why = reason.removeprefix("not confirmed: ")
-    return make_printable(f"found {say_speedup(speedup)}, an estimate, not shipped: {why}")
+    for stored, said in REJECTED.items():
+        if why.startswith(stored):
+            return said + why.removeprefix(stored)
+    return why
 
 
 def say_unproven(gain: "Gain | None") -> str:
@@ -125,7 +138,8 @@ def say_trend(age: "Age | None", sides: Sequence[str] = ("default", "winner")) -
         f"the ratio of {winner} to {default} {say_change(age.ratio)} from {first} to {last} s into the load"
     )
     if is_young(age):
-        return f"{warning}: confirm with `tuner compare STUDY {default} {winner} --preset {LATER}`"
+        again = write_command("tuner", "compare", "STUDY", default, winner, "--preset", LATER)
+        return f"{warning}: confirm with `{again}`"
     return f"{warning}: how it changes later is not known"
 
 
@@ -318,6 +332,12 @@ def make_printable(text: str) -> str:
         return text
     steering = {"Cc", "Cf", "Cs", "Zl", "Zp"}
     return "".join(" " if unicodedata.category(sign) in steering else sign for sign in text)
+
+
+def can_be_copied(text: str) -> bool:
+    """Return whether a page may hold a text as it is, so that what is copied out of it is the same."""
+    shown = "".join(sign for sign in text if sign not in EXACT + "\n")
+    return make_printable(shown) == shown
 
 
 def make_lines_printable(text: str) -> str:

@@ -15,6 +15,7 @@ from tuner.hosts.url import Url, parse_url
 from tuner.log import hide
 from tuner.optimize.catalogue import ONE_OBJECTIVE
 from tuner.ports import H2, HTTP1, RequestKind, Scalar
+from tuner.shell_words import write_command
 from tuner.space.file_format import validate
 from tuner.space.problems import Refused, problem, quote, suggest
 from tuner.space.yaml_text import LARGEST_FILE_BYTES, Document, read_yaml
@@ -45,7 +46,7 @@ WHOLE_URL = "Write a whole URL: `path: https://HOST/…`"
 
 def load_study(path: Path) -> Study:
     """Read a study file. Raises UsageError naming file, line, value and remedy."""
-    content = _read_bytes(path, f"Write one with `tuner init SERVER -o {path}`")
+    content = _read_bytes(path, f"Write one with `{write_command('tuner', 'init', 'SERVER', '-o', path)}`")
     begin = "Begin with `study:`, `servers:` and `space:`; `tuner init SERVER` writes a commented one"
     document = read_yaml(content, str(path), begin=begin)
     file = validate(StudyFile, document)

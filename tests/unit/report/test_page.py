@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.unit.simulated_study import make_summary, small_space
+from tests.unit.simulated_study import FAILURES, make_summary, small_space
 from tests.unit.space.test_acting import of_load
 from tuner.campaign.stages.fixed_rate import LatencyClaim
 from tuner.ports import ConnectTime, Failures
@@ -297,6 +297,26 @@ def test_failed_requests_are_counted_by_kind() -> None:
 
     assert re.search(r">status</th><td[^>]*>1,234<", text)
     assert re.search(r">timeout</th><td[^>]*>5<", text)
+
+
+@pytest.mark.parametrize(
+    ("change", "kind"),
+    [
+        ({"role": Role.ROBUSTNESS}, "timeout, under check loads"),
+        ({"state": State.FAILED, "failure": FAILURES[0]}, "timeout"),
+    ],
+)
+def test_a_failed_request_is_counted_whatever_became_of_its_trial(change: dict[str, Any], kind: str) -> None:
+    plain = make_summary(searches=1, pairs=0)
+    trials = [replace(each, windows=tuple(replace(w, failures=Failures()) for w in each.windows))
+              for each in plain.trials]  # fmt: skip
+    window = replace(trials[0].windows[0], failures=Failures(timeout=7))
+    failing = replace(trials[0], windows=(window,), **change)
+
+    assert "No request failed." in render_report(replace(plain, trials=tuple(trials)))
+    text = render_report(replace(plain, trials=(failing, *trials[1:])))
+    assert "No request failed" not in text
+    assert [kind, "7", "1"] in Cells(text).rows
 
 
 def test_the_import_leaves_jinja_and_numpy_alone() -> None:

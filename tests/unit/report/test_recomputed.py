@@ -23,8 +23,8 @@ from tuner.campaign.stages.fixed_rate import RATE_SHARE, capacity_rps, read_late
 from tuner.errors import UsageError
 from tuner.measure.window import Load
 from tuner.records import Role
-from tuner.report.page import describe_verdict
-from tuner.report.rows import constraint_rows
+from tuner.report.page import describe_verdict, render_report
+from tuner.report.rows import constraint_rows, side_rows
 from tuner.report.summary import summarize
 from tuner.report.summary_json import summary_json
 from tuner.report.terminal import final_screen
@@ -172,6 +172,12 @@ def test_a_verdict_other_than_improved_has_its_reason_wherever_it_is_shown(setti
     console.print(final_screen(summary))
     assert "rejected" in console.export_text()
     assert [row[0] for row in constraint_rows(summary)] == ["every trial works", "failure_rate <= default"]
+    # Every place has the counts of the verdict.
+    (_, broken) = summary.assessments
+    assert side_rows(summary)[-1] == (
+        "over all trials, failure_rate <= default", broken.finding_of_default, broken.finding
+    )  # fmt: skip
+    assert "No request failed" not in render_report(summary)
 
 
 def test_why_nothing_was_better_is_said_by_what_became_of_those_that_were_tried(unimproved):

@@ -28,6 +28,7 @@ from tuner.commands.fleet.worker import (
     wait_until_quiet,
 )
 from tuner.errors import TargetError, Unreachable
+from tuner.shell_words import write_command
 from tuner.study import Study
 from tuner.study.folder import SCHEDULER, read_file, write_file
 
@@ -74,7 +75,8 @@ class Engine:
                 return found if wanted is None else wanted
             said = f"{self.address}: no worker has connected for {', '.join(missing) or 'any host'}"
             if time.monotonic() > deadline_s:
-                raise TargetError(f"{said}. Start a worker: tuner worker STUDY --scheduler {self.address}")
+                start = write_command("tuner", "worker", "STUDY", "--scheduler", self.address)
+                raise TargetError(f"{said}. Start a worker: {start}")
             if not is_told:
                 note(f"{said} yet; waiting")
                 is_told = True

@@ -21,7 +21,7 @@ for (const copy of document.querySelectorAll("[data-copy]")) {
   copy.addEventListener("click", async () => {
     const text = document.getElementById(copy.dataset.copy);
     try {
-      await navigator.clipboard.writeText(text.innerText.trimEnd() + "\n");
+      await navigator.clipboard.writeText(text.textContent);
       copy.textContent = "Copied";
     } catch { // not over plain HTTP: left to the reader's own keys
       getSelection().selectAllChildren(text);
