@@ -73,7 +73,7 @@ def test_nothing_is_left_of_the_live_display_when_its_terminal_is_resized(tmp_pa
 
 
 @pytest.mark.parametrize("size", [SMALL, pytest.param(LARGE, marks=pytest.mark.more)])
-def test_a_study_is_shown_on_one_screen_that_ends_with_verdict_and_next_command(size: Size, tmp_path: Path) -> None:
+def test_one_screen_shows_a_study_and_ends_with_verdict_and_next_command(size: Size, tmp_path: Path) -> None:
     study = CommandLine(tmp_path).write()
     finish(load_study(study), {"worker_connections": 2000})
     with open_terminal(tmp_path, environment({})) as terminal:
