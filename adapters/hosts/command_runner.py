@@ -3,16 +3,19 @@
 import logging
 import shlex
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import cast
 
 from tuner.errors import ConfigRejected, TargetError
-from tuner.ports import Argv, Command, Completed, CpuSet, Process
+from tuner.kit.packages import CURL, IPROUTE, UTIL_LINUX, say_install
+from tuner.ports import Argv, Command, Completed, CpuSet, Host, Process
 
 LOG = logging.getLogger(__name__)
 SANDBOX_PROGRAMS = ("setpriv", "unshare", "nsenter", "taskset", "prlimit")
-PACKAGES = {**dict.fromkeys(SANDBOX_PROGRAMS, "util-linux"), "curl": "curl", "ss": "iproute2"}
-"""Debian packages of what hosts and the core themselves run; servers and generators name their own."""
+PACKAGES = {**dict.fromkeys(SANDBOX_PROGRAMS, UTIL_LINUX), "curl": CURL, "ss": IPROUTE}
+"""Packages of what hosts and the core themselves run; servers and generators name their own."""
 PSEUDO = ("/proc/", "/sys/")
 """Where the kernel makes up files: they cannot be replaced or removed, only written to."""
 READ_LIMIT_BYTES = 64 * 2**20
@@ -88,10 +91,22 @@ class CommandRunner(ABC):
         self, argv: Sequence[str], *, cpus: CpuSet | None = None, open_files: int | None = None
     ) -> Process:
         LOG.debug("starts %s", shlex.join(argv))
-        return self._start(Step(asked=tuple(argv), cpus=cpus, open_files=open_files))
+        with self.naming_packages():
+            return self._start(Step(asked=tuple(argv), cpus=cpus, open_files=open_files))
+
+    @contextmanager
+    def naming_packages(self) -> Iterator[None]:
+        """Add to the error of a missing program how its package is installed here."""
+        try:
+            yield
+        except MissingProgram as error:
+            package = PACKAGES.get(error.program)
+            how = f" with: {say_install(cast('Host', self), package)}" if package else "."
+            raise TargetError(f"{error} Install it{how}") from error
 
     def _run_logged(self, steps: Sequence[Step]) -> tuple[Completed, ...]:
-        done = self._run(steps)
+        with self.naming_packages():
+            done = self._run(steps)
         for each in done if LOG.isEnabledFor(logging.DEBUG) else ():
             said = each.stderr.decode(errors="replace").strip() if each.returncode else ""
             LOG.debug("ran %s: exit %s %s", shlex.join(each.argv), each.returncode, said)
@@ -106,10 +121,13 @@ class CommandRunner(ABC):
         """Start a program that runs on."""
 
 
-def missing(where: str, program: str) -> TargetError:
-    """Return the error for a program that is not there."""
-    remedy = f"Install it with: apt-get install {PACKAGES[program]}" if program in PACKAGES else "Install it."
-    return TargetError(f"{where}: there is no program {program!r} that may be run. {remedy}")
+class MissingProgram(TargetError):
+    """A program is not there; the host that ran it adds what to do."""
+
+    def __init__(self, where: str, program: str) -> None:
+        """Name the program and where it was looked for."""
+        super().__init__(f"{where}: there is no program {program!r} that may be run.")
+        self.program = program
 
 
 def too_many_files(where: str, needed: int, allowed: str) -> ConfigRejected:

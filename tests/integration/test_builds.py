@@ -1,4 +1,4 @@
-"""Private instances on a host whose programs have the names, places and users of RHEL.
+"""Private instances on a host whose programs have the names, places and users of RHEL and Alpine.
 
 They are Debian's programs, moved: what other distributions build is not on this machine.
 """
@@ -27,6 +27,8 @@ rm -f /usr/sbin/apache2ctl /usr/sbin/apachectl
 mv /usr/sbin/apache2 /usr/sbin/httpd
 mkdir -p /usr/lib64/httpd
 mv /usr/lib/apache2/modules /usr/lib64/httpd/modules
+# Alpine's name
+mv /usr/sbin/php-fpm8.* /usr/sbin/php-fpm83
 """
 
 
@@ -44,15 +46,21 @@ def host(machine: TestHost) -> Iterator[SshHost]:
 
 
 @pytest.mark.parametrize(
-    ("name", "program", "user"), [("apache", "httpd", "apache"), ("nginx", "nginx", "nginx")]
+    ("names", "program", "user"),
+    [
+        (("apache",), "httpd", "apache"),
+        (("nginx",), "nginx", "nginx"),
+        (("nginx", "php-fpm"), "php-fpm83", "nobody"),
+    ],
 )
 def test_a_private_instance_serves_as_the_user_that_the_host_has(
-    machine: TestHost, host: SshHost, name: str, program: str, user: str
+    machine: TestHost, host: SshHost, names: tuple[str, ...], program: str, user: str
 ):
-    server, content = make_private_server(name), open_content("builtin", "/index.html")
-    facts = {name: server.detect(host)}
+    content = open_content("builtin", "/page.php" if "php-fpm" in names else "/index.html")
+    servers = {name: make_private_server(name) for name in names}
+    facts = {name: server.detect(host) for name, server in servers.items()}
     target = SandboxTarget(
-        host=host, servers={name: server}, facts=facts, chain=link(facts, {}), content=content,
+        host=host, servers=servers, facts=facts, chain=link(facts, {}), content=content,
         split=lambda config, _name: config, placement=place({0}),
         load=ExpectedLoad(page=RequestKind(path=content.path, body_bytes=content.body_bytes)),
     )  # fmt: skip

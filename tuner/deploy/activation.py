@@ -101,7 +101,7 @@ class Activation:
             if step.kind in (StepKind.CHECK, StepKind.ACTIVATE):
                 self._refuse_failure(step, completed)
             if step.load is not None and step.page is not None:
-                answer = read_answer(completed, protocol=step.load.manner.protocol)
+                answer = read_answer(completed, self.host, protocol=step.load.manner.protocol)
                 self._refuse_answer(step.page, answer, step.load.ask.url_of(step.page.kind))
             if step.kind is StepKind.PID and server is not None:
                 pid = read_pid(completed)

@@ -264,7 +264,7 @@ def read_page(
     kind = kind or RequestKind(path=split_origin(url)[1])
     ask = waiting_request(url, manner=manner, timeout_s=ANSWER_S, kind=kind)
     (completed,) = host.run_all([ask])
-    answer = read_answer(completed, protocol=manner.protocol)
+    answer = read_answer(completed, host, protocol=manner.protocol)
     if not is_right(kind, answer):
         raise TargetError(f"{host.name}: before anything is changed: {explain_wrong(kind, answer, url)}")
     _refuse_page_errors(host, url, answer.body, servers)
@@ -273,7 +273,7 @@ def read_page(
 
 def _refuse_page_errors(host: Host, url: str, page: bytes, servers: Iterable[Server]) -> None:
     for server in servers:
-        errors = server.page_errors(page, b"") if isinstance(server, BackendServer) else ()
+        errors = server.page_errors(host, page, b"") if isinstance(server, BackendServer) else ()
         if errors:
             raise TargetError(
                 f"{host.name}: {url} answers 200, but the program behind it failed: "

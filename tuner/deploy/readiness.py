@@ -8,6 +8,7 @@ from pathlib import PurePosixPath
 from urllib.parse import urlsplit, urlunsplit
 
 from tuner.errors import NotReady, TargetError
+from tuner.kit.packages import CURL, say_install
 from tuner.ports import H2, H2C, HTTP1, Argv, Command, Completed, Host, RequestKind, Sandbox, Upstream
 
 WAITING = """\
@@ -234,7 +235,7 @@ def request(host: Host, url: str, *, manner: Manner, timeout_s: float, kind: Req
     Raises TargetError when curl is missing.
     """
     command = _curl(url, *_options_of(kind, manner), manner=manner, timeout_s=timeout_s)
-    return read_answer(host.run(command, timeout_s=timeout_s + 1), protocol=manner.protocol)
+    return read_answer(host.run(command, timeout_s=timeout_s + 1), host, protocol=manner.protocol)
 
 
 def request_often(
@@ -288,7 +289,7 @@ def _curl(url: str, *more: str, manner: Manner, timeout_s: float, others: Argv =
 _PROTOCOLS = {HTTP1: "--http1.1", H2: "--http2", H2C: "--http2-prior-knowledge"}
 
 
-def read_answer(completed: Completed, *, protocol: str = HTTP1) -> Answer:
+def read_answer(completed: Completed, host: Host, *, protocol: str = HTTP1) -> Answer:
     """Parse what curl printed, the answer of the last try where there were several.
 
     One over HTTP/1.1 where HTTP/2 was asked for is none: a client and a server that agree on another protocol
@@ -296,8 +297,8 @@ def read_answer(completed: Completed, *, protocol: str = HTTP1) -> Answer:
     """
     if completed.returncode == NO_PROGRAM:
         raise TargetError(
-            "tuner requests pages with curl, which is not installed on the target. Install it: apt-get "
-            "install curl"
+            f"{host.name}: tuner requests pages with curl, which is not installed there. Install it: "
+            f"{say_install(host, CURL)}"
         )
     trouble, _, counts = completed.stderr.decode(errors="replace").rpartition("\n")
     found = COUNTS.fullmatch(counts)

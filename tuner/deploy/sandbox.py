@@ -418,7 +418,7 @@ class SandboxTarget:
         if not backends:
             return
         log = b"".join(each.read_log(sandbox, self.deadlines.log_s) for each in started)
-        found = [error for each in backends for error in each.page_errors(answer.body, log)]
+        found = [error for each in backends for error in each.page_errors(sandbox, answer.body, log)]
         if found:
             raise NotReady(
                 f"{self.url} answered {answer.status}, but the program behind it failed: "

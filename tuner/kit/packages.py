@@ -45,6 +45,8 @@ class Package(str):
 
 CURL, OPENSSL = Package.everywhere("curl"), Package.everywhere("openssl")
 PROCPS = Package("procps", dnf="procps-ng", zypper="procps", apk="procps-ng", pacman="procps-ng")
+IPROUTE = Package("iproute2", dnf="iproute", zypper="iproute2", apk="iproute2", pacman="iproute2")
+UTIL_LINUX = Package.everywhere("util-linux")
 # The PATH of an ordinary user over SSH may lack these.
 _FIND = 'PATH=$PATH:/usr/sbin:/sbin; for each in "$@"; do command -v "$each" && exit; done; exit 0'
 FIND_TIMEOUT_S = 10.0

@@ -6,8 +6,9 @@ from contextlib import suppress
 from pathlib import PurePosixPath
 
 from tuner.errors import TargetError, Unreachable
+from tuner.kit.builds import name_package, name_programs
 from tuner.kit.packages import say_install
-from tuner.ports import Command, Completed, Facts, FileReader, Host
+from tuner.ports import Build, Command, Completed, Facts, FileReader, Host
 
 COMMAND_TIMEOUT_S = 10.0
 MAX_COMPLAINTS = 20
@@ -97,21 +98,21 @@ def find_executables(host: Host, title: str) -> list[str]:
 
 
 def detect_program(
-    host: Host, names: tuple[str, ...], *arguments: str, before: str, package: str, named: str = ""
+    host: Host, builds: Sequence[Build], *arguments: str, before: str, named: str = ""
 ) -> Facts:
     """Return the program, its version and the CPUs of the host, for a server that needs no more.
 
     Args:
         host: where it is looked for.
-        names: the program, first as the PATH has it; others as the package installs it.
+        builds: those of the server.
         arguments: with which it prints its version.
         before: what stands before the version, as a regular expression.
-        package: the Debian package.
         named: the path that the study gives; then no other program is looked for.
 
     Raises TargetError naming the package when there is none.
     """
-    program, printed = find_program(host, names, *arguments, package=package, named=named)
+    package = name_package(builds)
+    program, printed = find_program(host, name_programs(builds), *arguments, package=package, named=named)
     return Facts(
         version=read_version(printed, before, host, package=package),
         program=PurePosixPath(program),

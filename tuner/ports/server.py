@@ -286,7 +286,7 @@ class BackendServer(PrivateServer, Protocol):
     def upstream(self, config: Config, site: Site) -> Upstream:
         """Return where an instance with this configuration listens. Pure."""
 
-    def page_errors(self, page: bytes, log: bytes) -> tuple[str, ...]:
+    def page_errors(self, host: Host, page: bytes, log: bytes) -> tuple[str, ...]:
         """Find what a failed program left in a page, whatever its status, and in the servers' logs. Pure."""
 
 

@@ -11,6 +11,7 @@ from typing import ClassVar, cast
 import pytest
 
 from tuner.errors import ConfigRejected, TargetError, UsageError
+from tuner.kit.packages import DEBIAN, name_command
 from tuner.plugins import make_host, make_installed_server, make_private_server, make_server
 from tuner.ports import (
     Facts,
@@ -92,7 +93,7 @@ class ServerContract:
 
     def test_what_is_not_installed_is_answered_with_the_package(self) -> None:
         server = make_server(self.name)
-        expected = f"apt-get install {server.package}" if server.package else "."
+        expected = name_command(DEBIAN, server.package) if server.package else "."
 
         with pytest.raises(TargetError, match=expected):
             server.detect(BareHost())  # type: ignore[arg-type] # no more is asked of it

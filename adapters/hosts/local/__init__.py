@@ -5,7 +5,7 @@ from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import PurePosixPath
 
-from tuner.adapters.hosts.command_runner import PSEUDO, Step
+from tuner.adapters.hosts.command_runner import PSEUDO, SANDBOX_PROGRAMS, Step
 from tuner.adapters.hosts.local import commands, files
 from tuner.adapters.hosts.local.sandbox import open_sandbox
 from tuner.ports import Argv, Completed, FileState, Process, Sandbox
@@ -26,6 +26,9 @@ class LocalHost(commands.LocalRunner):
         write(target, state, shown=str(path))
 
     def sandbox(self, *, share: PurePosixPath | None = None) -> AbstractContextManager[Sandbox]:
+        with self.naming_packages():
+            for program in SANDBOX_PROGRAMS:
+                commands.require_program(program)
         return open_sandbox(share)
 
     def _run_one(self, step: Step) -> Completed:

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from typing import IO
 
-from tuner.adapters.hosts.command_runner import CommandRunner, Step, missing, too_many_files
+from tuner.adapters.hosts.command_runner import CommandRunner, MissingProgram, Step, too_many_files
 from tuner.adapters.hosts.isolation import KEPT_CAPABILITIES
 from tuner.adapters.hosts.local import processes
 from tuner.adapters.hosts.process import CHUNK_BYTES, RunningProcess, Tail
@@ -175,7 +175,7 @@ def require_usable(step: Step) -> None:
 def require_program(program: str) -> None:
     """Refuse a program that is not there. Raises TargetError."""
     if shutil.which(program, path=environment()["PATH"]) is None:
-        raise missing("local", program)
+        raise MissingProgram("local", program)
 
 
 def most_open_files() -> int:

@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
 
-from tuner.adapters.hosts.command_runner import PSEUDO, SANDBOX_PROGRAMS, Step, refused, rejected
+from tuner.adapters.hosts.command_runner import PSEUDO, Step, refused, rejected
 from tuner.adapters.hosts.isolation import (
     DIRECTORY,
     NAMESPACES,
@@ -168,8 +168,6 @@ def open_sandbox(share: PurePosixPath | None) -> Iterator[LocalSandbox]:
 
 
 def _open(share: PurePosixPath | None) -> LocalSandbox:
-    for program in SANDBOX_PROGRAMS:
-        commands.require_program(program)
     as_user = () if os.geteuid() == 0 else ("--user", "--map-current-user", "--keep-caps")
     first = commands.spawn(
         [

@@ -10,9 +10,9 @@ from pathlib import PurePosixPath
 from tuner.adapters.hosts.command_runner import (
     PSEUDO,
     READ_LIMIT_BYTES,
+    MissingProgram,
     Step,
     irremovable,
-    missing,
     too_many_files,
 )
 from tuner.adapters.hosts.process import OUTPUT_LIMIT_BYTES
@@ -182,7 +182,7 @@ def printf_format(data: bytes) -> bytes:
 def started_pid(frame: Frame, where: str) -> int:
     """Read which process was started. Raises TargetError when there is no such program."""
     if frame.kind == "missing":
-        raise missing(where, os.fsdecode(frame.out))
+        raise MissingProgram(where, os.fsdecode(frame.out))
     return read_pid(frame, where)
 
 
@@ -201,7 +201,7 @@ def misunderstood(said: str, where: str) -> TargetError:
 def understand(step: Step, frame: Frame, where: str) -> Completed:
     """Read what became of a command. Raises TargetError when there is no such program."""
     if frame.kind == "missing":
-        raise missing(where, os.fsdecode(frame.out))
+        raise MissingProgram(where, os.fsdecode(frame.out))
     if frame.kind != "ran":
         raise misunderstood(frame.kind, where)
     status, late = read_count(frame.words[0], where), frame.words[1]

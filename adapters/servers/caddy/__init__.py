@@ -4,9 +4,11 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
+from tuner.adapters.servers.caddy.builds import BUILDS
 from tuner.adapters.servers.caddy.config import CONFIG_FILE, ENVIRONMENT_FILE, write_files
 from tuner.adapters.servers.caddy.running import read_running
 from tuner.kit import programs
+from tuner.kit.builds import name_package
 from tuner.ports import (
     HTTP,
     Argv,
@@ -35,7 +37,7 @@ class Caddy:
     """The server adapter for Caddy 2.6."""
 
     name: ClassVar[str] = "caddy"
-    package: ClassVar[str] = "caddy"
+    package: ClassVar[str] = name_package(BUILDS)
     denied: ClassVar[tuple[str, ...]] = (
         *("admin*", "auto_https", "storage*", "tls*", "acme*", "pki*", "strict_sni_host", "basicauth*"),
         *("trusted_proxies*", "transport.tls*", "on_demand*"),
@@ -46,10 +48,7 @@ class Caddy:
         self._program = program
 
     def detect(self, host: Host) -> Facts:
-        names = ("caddy", "/usr/bin/caddy", "/usr/local/bin/caddy")
-        facts = programs.detect_program(
-            host, names, "version", before=r"\sv?", package=self.package, named=self._program
-        )
+        facts = programs.detect_program(host, BUILDS, "version", before=r"\sv?", named=self._program)
         return replace(facts, passes_to=frozenset({HTTP}))
 
     def render(self, config: Config, site: Site, facts: Facts) -> Files:

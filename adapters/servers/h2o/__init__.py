@@ -7,9 +7,11 @@ from dataclasses import replace
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, ClassVar
 
+from tuner.adapters.servers.h2o.builds import BUILDS
 from tuner.adapters.servers.h2o.config import CONFIG_FILE, write_configuration
 from tuner.adapters.servers.h2o.installation import find_installed, find_overrides, rewrite_files
 from tuner.kit import programs, readback
+from tuner.kit.builds import name_package
 from tuner.ports import (
     FASTCGI,
     H2,
@@ -42,7 +44,7 @@ class H2o:
     """The server adapter for h2o 2.2."""
 
     name: ClassVar[str] = "h2o"
-    package: ClassVar[str] = "h2o"
+    package: ClassVar[str] = name_package(BUILDS)
     denied: ClassVar[tuple[str, ...]] = (
         *("user", "minimum-version", "min-version", "max-version", "cipher-suite*", "cipher-preference"),
         *("certificate-file", "key-file", "dh-file", "neverbleed", "ocsp-*"),
@@ -53,9 +55,12 @@ class H2o:
         self._program = program
 
     def detect(self, host: Host) -> Facts:
-        names = ("h2o", "/usr/bin/h2o", "/usr/local/bin/h2o")
         facts = programs.detect_program(
-            host, names, "-v", before="h2o version ", package=self.package, named=self._program
+            host,
+            BUILDS,
+            "-v",
+            before="h2o version ",
+            named=self._program,
         )
         return replace(facts, passes_to=frozenset({HTTP, FASTCGI}), offers=dict.fromkeys((TLS, H2, H2C), ""))
 

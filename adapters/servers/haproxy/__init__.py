@@ -6,11 +6,12 @@ from dataclasses import replace
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, ClassVar
 
+from tuner.adapters.servers.haproxy.builds import BUILDS
 from tuner.adapters.servers.haproxy.config import CONFIG_FILE, write_configuration
 from tuner.adapters.servers.haproxy.log_format import HTTP_LOG
 from tuner.adapters.servers.haproxy.running import read_running
 from tuner.kit import programs
-from tuner.kit.packages import Package
+from tuner.kit.builds import name_package
 from tuner.ports import (
     HTTP,
     Argv,
@@ -41,7 +42,7 @@ class Haproxy:
     """The server adapter for HAProxy 2.6."""
 
     name: ClassVar[str] = "haproxy"
-    package: ClassVar[str] = Package.everywhere("haproxy")
+    package: ClassVar[str] = name_package(BUILDS)
     denied: ClassVar[tuple[str, ...]] = (
         *("user", "group", "uid", "gid", "chroot", "ssl-*", "ca-*", "crt*", "tune.ssl.*", "stats*", "acl"),
         *("http-request*", "tcp-request*", "insecure-*", "lua-*", "external-check*", "unix-bind", "userlist"),
@@ -52,9 +53,12 @@ class Haproxy:
         self._program = program
 
     def detect(self, host: Host) -> Facts:
-        names = ("haproxy", "/usr/sbin/haproxy", "/usr/local/sbin/haproxy")
         facts = programs.detect_program(
-            host, names, "-v", before="HAProxy version ", package=self.package, named=self._program
+            host,
+            BUILDS,
+            "-v",
+            before="HAProxy version ",
+            named=self._program,
         )
         return replace(facts, passes_to=frozenset({HTTP}), needs_backend=True)
 

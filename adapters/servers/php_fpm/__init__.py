@@ -11,6 +11,7 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, ClassVar
 
 from tuner.adapters.servers.php_fpm import private as private
+from tuner.adapters.servers.php_fpm.builds import BUILDS, find_build
 from tuner.adapters.servers.php_fpm.drop_in import write_drop_in
 from tuner.adapters.servers.php_fpm.installation import (
     TO_STDERR,
@@ -21,7 +22,8 @@ from tuner.adapters.servers.php_fpm.installation import (
     read_version,
 )
 from tuner.kit import programs, readback, services
-from tuner.kit.packages import Package
+from tuner.kit.builds import find_account, name_package
+from tuner.kit.packages import Package, say_install
 from tuner.ports import (
     FASTCGI,
     Argv,
@@ -50,8 +52,15 @@ _IN_LOG = re.compile(
     r"PHP ((?:Fatal|Parse|Recoverable fatal) error): +(.{1,300}?) in (\S+?)(?: on line |:)(\d+)"
 )
 _NO_CLASS = re.compile(r"Class [\"\\]*(\w+)[\"\\]* not found")
-_PACKAGES = {"SQLite3": "php-sqlite3", "PDO": "php-common", "mysqli": "php-mysql", "Redis": "php-redis"}
-"""Class → Debian package of the extension that has it."""
+_PACKAGES = {
+    "SQLite3": Package(
+        "php-sqlite3", dnf="php-pdo", zypper="php8-sqlite", apk="php84-sqlite3", pacman="php-sqlite"
+    ),
+    "PDO": Package("php-common", dnf="php-pdo", zypper="php8-pdo", apk="php84-pdo", pacman="php"),
+    "mysqli": Package("php-mysql", dnf="php-mysqlnd", zypper="php8-mysql", apk="php84-mysqli", pacman="php"),
+    "Redis": Package("php-redis", zypper="php8-redis", apk="php84-redis", pacman="php-redis"),
+}
+"""Class → package of the extension that has it."""
 
 
 PORT = 9000
@@ -63,20 +72,20 @@ _COMPLAINT = re.compile(
 _LOG_PREFIX = re.compile(r"^\[[^\]]*\d{4} [^\]]*\] ")
 
 
-def find_page_errors(page: bytes, log: bytes) -> tuple[str, ...]:
+def find_page_errors(host: Host, page: bytes, log: bytes) -> tuple[str, ...]:
     """Return one sentence for each error, each once; with the package of an extension that is missing."""
     found = (*_IN_PAGE.findall(_text(page)), *_IN_LOG.findall(_text(log)))
-    return tuple(dict.fromkeys(_describe(*each) for each in found))
+    return tuple(dict.fromkeys(_describe(host, *each) for each in found))
 
 
 def _text(output: bytes) -> str:
     return output.decode(errors="replace")
 
 
-def _describe(kind: str, message: str, file: str, line: str) -> str:
+def _describe(host: Host, kind: str, message: str, file: str, line: str) -> str:
     missing = _NO_CLASS.search(message)
-    package = _PACKAGES.get(missing[1], "") if missing else ""
-    remedy = f" (apt-get install {package})" if package else ""
+    package = _PACKAGES.get(missing[1]) if missing else None
+    remedy = f" ({say_install(host, package)})" if package else ""
     return f"{kind}: {message.strip()} in {file} on line {line}{remedy}"
 
 
@@ -84,7 +93,7 @@ class PhpFpm:
     """The server adapter for php-fpm."""
 
     name: ClassVar[str] = "php-fpm"
-    package: ClassVar[str] = Package("php-fpm", dnf="php-fpm", zypper="php8-fpm", pacman="php-fpm")
+    package: ClassVar[str] = name_package(BUILDS)
     denied: ClassVar[tuple[str, ...]] = (
         *("user", "group", "listen.owner", "listen.group", "listen.mode", "listen.acl*", "chroot"),
         *("listen.allowed_clients", "security.*", "*open_basedir*", "*disable_functions*"),
@@ -97,9 +106,15 @@ class PhpFpm:
 
     def detect(self, host: Host) -> Facts:
         program = list_programs(host, self.package, self._program)[0]
-        about = host.run((program, "-v"), timeout_s=programs.COMMAND_TIMEOUT_S)
+        version = read_version(host.run((program, "-v"), timeout_s=programs.COMMAND_TIMEOUT_S))
+        told = host.run((program, "-i"), timeout_s=programs.COMMAND_TIMEOUT_S)
+        build = find_build(program, programs.decode(told), version)
+        user, group = find_account(host, build.users)
         return Facts(
-            version=read_version(about),
+            version=version,
+            build=build,
+            user=user,
+            group=group,
             program=PurePosixPath(program),
             cores=programs.read_online_cpus(host),
             port=PORT,
@@ -107,7 +122,7 @@ class PhpFpm:
         )
 
     def render(self, config: Config, site: Site, facts: Facts) -> Files:
-        return private.write_files(config, site)
+        return private.write_files(config, site, facts)
 
     def check(self, site: Site, facts: Facts) -> Argv | None:
         return private.command(site, facts, "-t", *TO_STDERR)
@@ -118,8 +133,8 @@ class PhpFpm:
     def upstream(self, config: Config, site: Site) -> Upstream:
         return private.upstream_of(config, site)
 
-    def page_errors(self, page: bytes, log: bytes) -> tuple[str, ...]:
-        return find_page_errors(page, log)
+    def page_errors(self, host: Host, page: bytes, log: bytes) -> tuple[str, ...]:
+        return find_page_errors(host, page, log)
 
     def effective(
         self, host: Host, config: Config, site: Site, facts: Facts, process: Process | None

@@ -1,24 +1,23 @@
-"""Find an installed php-fpm, as Debian, Ubuntu (php-fpm8.2) and RHEL-likes (php-fpm) install it."""
+"""Find an installed php-fpm, whoever built it."""
 
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 
+from tuner.adapters.servers.php_fpm.builds import DIRECTORIES, find_build
 from tuner.adapters.servers.php_fpm.pools import GLOBAL, INCLUDE, Layout, find_pool
 from tuner.errors import TargetError
 from tuner.kit import programs
 from tuner.kit.config_files import list_matching
 from tuner.kit.packages import say_install
-from tuner.kit.services import describe_service, probe_service
+from tuner.kit.services import describe_service, name_service, probe_service
 from tuner.ports import Command, Completed, Facts, Files, Host, Installation, Scalar
 
 USUAL_POOL = "www"
 SPARE = ("pm.start_servers", "pm.min_spare_servers", "pm.max_spare_servers")
 """What only `pm = dynamic` reads, and then needs."""
 
-DIRECTORIES = ("/usr/sbin", "/usr/local/sbin", "/usr/bin", "/usr/local/bin")
-"""Where distributions and PHP's own build install it."""
 TITLE = "php-fpm: master process"
 FIND_PROGRAMS = ("find", "-H", *DIRECTORIES, "-maxdepth", "1", "-name", "php-fpm*")
 """-H because /usr/sbin may be a link to /usr/bin (Fedora, Arch)."""
@@ -124,8 +123,10 @@ def _dump_aloud(host: Host, program: str) -> tuple[Completed, PurePosixPath]:
 
 
 def _find(host: Host, program: str, about: Completed, dump: Dump, pool: str) -> Installation:
-    name = PurePosixPath(program).name
-    service_name = f"php{name.removeprefix('php-fpm')}-fpm" if "." in name else name
+    version = read_version(about)
+    told = host.run((program, "-i"), timeout_s=programs.COMMAND_TIMEOUT_S)
+    build = find_build(program, programs.decode(told), version)
+    service_name = name_service(host, build.services)
     layout = Layout(main=dump.main, prefix=dump.prefix, pools=dump.listening, pool=pool)
     log = dump.sections[GLOBAL].get("error_log", "")
     service = describe_service(
@@ -139,8 +140,9 @@ def _find(host: Host, program: str, about: Completed, dump: Dump, pool: str) -> 
     )
     return Installation(
         facts=Facts(
-            version=read_version(about),
+            version=version,
             program=PurePosixPath(program),
+            build=build,
             current=_in_force(dump.sections[pool]) if pool else {},
             cores=programs.read_online_cpus(host),
         ),

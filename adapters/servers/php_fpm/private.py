@@ -7,6 +7,7 @@ memory of opcache is made when the first process starts, before any pool is know
 
 import re
 
+from tuner.adapters.servers.php_fpm.builds import BUILDS
 from tuner.adapters.servers.php_fpm.installation import KEYS, PROTECTIONS
 from tuner.errors import ConfigRejected, UsageError
 from tuner.kit import programs
@@ -54,8 +55,8 @@ error_log = {error_log}
 daemonize = no
 
 [{pool}]
-user = www-data
-group = www-data
+user = {user}
+group = {group}
 listen = {listen}
 ; Nobody but the sandbox sees it; without the right to give it away, an ordinary user could not start.
 listen.mode = 0666
@@ -70,7 +71,7 @@ def upstream_of(config: Config, site: Site) -> Upstream:
     return Upstream(protocol=FASTCGI, socket=site.directory / "php-fpm.sock")
 
 
-def write_files(config: Config, site: Site) -> Files:
+def write_files(config: Config, site: Site, facts: Facts) -> Files:
     """Return the pool's file and that of php.ini's directives.
 
     Raises:
@@ -84,7 +85,8 @@ def write_files(config: Config, site: Site) -> Files:
     lines = [f"{KEYS.get(name, name)} = {word}" for name, word in words.items() if name in SETTINGS]
     pool = _POOL.format(
         directory=site.directory, error_log=site.error_log, pool=POOL, lines="\n".join(lines),
-        listen=upstream.socket or upstream.address,
+        listen=upstream.socket or upstream.address, user=facts.user or BUILDS[0].users[0],
+        group=facts.group or BUILDS[0].users[0],
     )  # fmt: skip
     ini = [f"{name} = {word}\n" for name, word in words.items() if name in OF_OPCACHE]
     # Otherwise it lies in /tmp.

@@ -42,10 +42,8 @@ def test_a_target_without_curl_is_told_what_is_missing():
     argv = ["no-such-program" if word == "curl" else word for word in command.argv]
     ended = LocalHost().run(argv, timeout_s=5)
 
-    with pytest.raises(
-        TargetError, match=r"curl, which is not installed on the target.*apt-get install curl"
-    ):
-        read_answer(ended)
+    with pytest.raises(TargetError, match=r"curl, which is not installed there.*apt-get install curl"):
+        read_answer(ended, LocalHost())
 
 
 UNIX_TABLE = b"""\

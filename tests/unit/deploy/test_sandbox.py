@@ -92,7 +92,7 @@ class Programs(PageServer):
     def upstream(self, config: Config, site: Site) -> Upstream:
         return Upstream(port=int(config.get("own_port", site.port)))
 
-    def page_errors(self, page: bytes, log: bytes) -> tuple[str, ...]:
+    def page_errors(self, _host: object, page: bytes, log: bytes) -> tuple[str, ...]:
         return tuple(line.decode() for line in (page + log).splitlines() if line.startswith(b"Fatal"))
 
 

@@ -12,7 +12,11 @@ import pytest
 
 from tests.unit.adapters.servers.service_managers import answer_test
 from tuner.adapters.servers.apache import Apache
+from tuner.adapters.servers.caddy import Caddy
+from tuner.adapters.servers.h2o import H2o
+from tuner.adapters.servers.haproxy import Haproxy
 from tuner.adapters.servers.nginx import Nginx
+from tuner.adapters.servers.php_fpm import PhpFpm
 from tuner.kit.packages import Package
 from tuner.kit.services import name_service
 from tuner.ports import FASTCGI, TLS, Argv, Completed, FileState, Server, Site, Upstream
@@ -170,13 +174,59 @@ def test_a_private_apache_is_written_for_the_build_that_is_there(name: str):
     assert (loaded % ("unixd", "unixd") in written) is (name != "Debian, Ubuntu")
 
 
+INI = "Configuration File (php.ini) Path =>"
+OF_PHP_FPM = {
+    "Debian, Ubuntu": (
+        "/usr/sbin/php-fpm8.2", f"{INI} /etc/php/8.2/fpm\n", "www-data", ("php8.2-fpm", "php-fpm8.2"),
+    ),
+    "RHEL, Fedora": ("/usr/sbin/php-fpm", f"{INI} /etc\n", "apache", ("php-fpm", "php-fpm")),
+    "Arch": ("/usr/bin/php-fpm", f"{INI} /etc/php\n", "http", ("php-fpm", "php-fpm")),
+    "Alpine": ("/usr/sbin/php-fpm83", f"{INI} /etc/php83\n", "nobody", ("php-fpm83", "php-fpm83")),
+    "Remi": (
+        "/opt/remi/php82/root/usr/sbin/php-fpm", f"{INI} /etc/opt/remi/php82\n", "apache",
+        ("php82-php-fpm", "php-fpm"),
+    ),
+    "openSUSE": ("/usr/sbin/php-fpm", f"{INI} /etc/php8/fpm\n", "wwwrun", ("php-fpm", "php-fpm")),
+    "container image": (
+        "/usr/local/sbin/php-fpm", f"{INI} /usr/local/etc/php\n", "www-data", ("php-fpm", "php-fpm"),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", OF_PHP_FPM)
+def test_a_private_php_fpm_is_written_for_the_build_that_is_there(name: str):
+    program, printed, user, services = OF_PHP_FPM[name]
+    host = host_with(program, "", folders={}, users={user: "its-group"})
+    host.commands[program] = lambda _host, argv, _stdin: completed(
+        argv, stdout=printed.encode() if argv[1] == "-i" else b"PHP 8.2.30 (fpm-fcgi)\n"
+    )
+    host.commands["find"] = lambda _host, argv, _stdin: completed(argv, stdout=f"{program}\n".encode())
+    facts = PhpFpm().detect(host)
+
+    written = PhpFpm().render({}, SITE, facts)[PurePosixPath("/site/php-fpm.conf")].decode().splitlines()
+
+    assert facts.build is not None
+    assert (facts.build.name, facts.build.services) == (name, services)
+    assert {f"user = {user}", "group = its-group"} <= set(written)
+
+
 @pytest.mark.parametrize(
     ("server", "names"),
-    [(Apache(), ("httpd", "apache", "apache2", "apache2")), (Nginx(), ("nginx",) * 4)],
+    [
+        (Apache(), ("httpd", "apache", "apache2", "apache2")),
+        (Nginx(), ("nginx",) * 4),
+        (PhpFpm(), ("php-fpm", "php-fpm", "php84-fpm", "php8-fpm")),
+        (Haproxy(), ("haproxy",) * 4),
+        (Caddy(), ("caddy",) * 4),
+        (H2o(), (None, None, "h2o", None)),
+    ],
 )
-def test_the_package_has_its_name_on_every_distribution_of_the_table(server: Server, names: tuple[str, ...]):
+def test_the_package_has_its_name_on_every_distribution_of_the_table(
+    server: Server, names: tuple[str | None, ...]
+):
     assert isinstance(server.package, Package)
-    assert server.package.elsewhere == dict(zip(("dnf", "pacman", "apk", "zypper"), names, strict=True))
+    managers = ("dnf", "pacman", "apk", "zypper")
+    assert tuple(server.package.elsewhere.get(manager) for manager in managers) == names
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,8 @@ from tests.unit.adapters.servers.php_fpm.layouts import (
 )
 from tuner.adapters.hosts.local import LocalHost
 from tuner.adapters.servers.php_fpm import PhpFpm
-from tuner.adapters.servers.php_fpm.installation import DIRECTORIES, FIND_PROGRAMS
+from tuner.adapters.servers.php_fpm.builds import DIRECTORIES
+from tuner.adapters.servers.php_fpm.installation import FIND_PROGRAMS
 from tuner.errors import ConfigRejected, TargetError
 from tuner.ports import Config
 from tuner.testing.fakes import completed

@@ -1,6 +1,7 @@
 import pytest
 
 from tuner.adapters.servers.php_fpm import find_page_errors
+from tuner.testing.fakes import MemoryHost, completed
 
 IN_HTML = b"""<p>A shop</p><br />
 <b>Warning</b>:  SQLite3::query(): no such table: article in <b>/www/page.php</b> on line <b>3</b><br />
@@ -32,7 +33,7 @@ NO_MEMORY = "Fatal error: Allowed memory size of 134217728 bytes exhausted (trie
     ],
 )  # fmt: skip
 def test_an_error_is_found_in_the_page_and_in_the_logs(page: bytes, log: bytes, found: str):
-    assert find_page_errors(page, log) == (found,)
+    assert find_page_errors(MemoryHost(), page, log) == (found,)
 
 
 @pytest.mark.parametrize(
@@ -45,8 +46,14 @@ def test_an_error_is_found_in_the_page_and_in_the_logs(page: bytes, log: bytes, 
     ],
 )
 def test_words_of_a_page_and_warnings_in_a_log_are_no_errors(page: bytes, log: bytes):
-    assert find_page_errors(page, log) == ()
+    assert find_page_errors(MemoryHost(), page, log) == ()
+
+
+def test_the_package_of_an_extension_has_the_name_of_the_hosts_own_distribution():
+    host = MemoryHost(commands={"sh": lambda _host, argv, _: completed(argv, stdout=b"/usr/bin/dnf\n")})
+
+    assert find_page_errors(host, IN_TEXT, b"") == (f"{NO_CLASS} (dnf install php-pdo)",)
 
 
 def test_the_same_error_of_many_requests_is_told_once():
-    assert len(find_page_errors(b"", NGINX_LOG * 3)) == 1
+    assert len(find_page_errors(MemoryHost(), b"", NGINX_LOG * 3)) == 1

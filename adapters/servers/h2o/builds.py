@@ -1,0 +1,9 @@
+"""The builds of h2o: where packagers install the program. Others of them have no package of it."""
+
+from tuner.ports import Build
+
+BUILDS = (
+    Build(name="Debian, Ubuntu", programs=("/usr/bin/h2o",), installer="apt-get", package="h2o"),
+    Build(name="Alpine", programs=("/usr/bin/h2o",), installer="apk", package="h2o"),
+    Build(name="own build", programs=("/usr/local/bin/h2o",)),
+)
