@@ -7,17 +7,14 @@ from enum import StrEnum
 from pathlib import Path, PurePosixPath
 
 from tuner.advice.log_lines import Here, LogLine, quote_line
-from tuner.advice.rule_file import HARMS, EvidenceEntry, ProposalEntry, RuleEntry
+from tuner.advice.rule_file import HARMS, HIGHER, EvidenceEntry, ProposalEntry, RuleEntry
 from tuner.advice.rules import Rules
-from tuner.advice.server_look import RunningServer
+from tuner.advice.server_look import CLOCK_S, RunningServer
 from tuner.ports import Files, Scalar
 from tuner.space.parameters import identifier
 
 RECENT_S = 3600.0
 """A log line that is older proves no limit that bites now."""
-
-CLOCK_S = 2.0
-"""Logs and clocks have whole seconds."""
 
 
 class Level(StrEnum):
@@ -49,8 +46,8 @@ class Proposal:
     place: str
     """File and line, or the place outside the configuration."""
     why: str
-    can_be_tuned: bool
-    """Whether a study of the installed server can measure it."""
+    hint: tuple[str, Scalar] | None = None
+    """The setting and value with which a study of the installed server measures it; None where none can."""
     unit: str = ""
     """Of both values; empty for what is counted."""
 
@@ -117,8 +114,8 @@ class SeenServer:
     """Start of the server: an older line may be about another configuration."""
     kernel: Mapping[str, Scalar]
     """Settings of the kernel among them; each has a file of its own."""
-    can_be_tuned: bool = True
-    """Whether the installed server can be tuned."""
+    tuned: Container[str] = ()
+    """Settings that a study of the installed server can change."""
     here: Here = field(default_factory=Here)
     """Tells which lines of the kernel's log are about this host."""
 
@@ -152,11 +149,12 @@ def rank(findings: Iterable[Finding]) -> tuple[Finding, ...]:
 
 
 def _judge(name: str, rule: RuleEntry, seen: SeenServer) -> Finding | None:
-    found = [*_observe(rule.now, Level.NOW, seen), *_observe(rule.next, Level.NEXT, seen)]
+    every = [*_observe(rule.now, Level.NOW, seen), *_observe(rule.next, Level.NEXT, seen)]
+    found = [each for each in every if each.level is Level.NOW] or every
     if not found:
         return None
-    level = Level.NOW if any(each.level is Level.NOW for each in found) else Level.NEXT
-    scope = {**seen.scope, **{name: value for each in found for name, value in each.told.items()}}
+    level = found[0].level
+    scope = {**seen.scope, **{name: value for each in every for name, value in each.told.items()}}
     return Finding(
         server=seen.server, rule=_full_name(name, seen), level=level, harm=rule.harm,
         limit=seen.rules.fill(rule.limit, scope),
@@ -218,17 +216,37 @@ def _propose(settings: Mapping[str, ProposalEntry], seen: SeenServer) -> Iterato
     for name, entry in settings.items():
         if entry.when is not None and not seen.rules.holds(entry.when, seen.scope):
             continue
-        current = seen.current.get(name, seen.scope.get(identifier(name)))
-        if current is None and entry.current is not None:
-            current = seen.rules.evaluate(entry.current, seen.scope)
-        value = None if entry.value is None else seen.rules.evaluate(entry.value, seen.scope)
-        if value is not None and value == current:
+        told = None if entry.current is None else seen.rules.evaluate(entry.current, seen.scope)
+        current = seen.current.get(name, seen.scope.get(identifier(name))) if told is None else told
+        value = None if entry.value is None else _as_whole(seen.rules.evaluate(entry.value, seen.scope))
+        if value is not None and current is not None and not _lifts(value, current, entry.lifts):
             continue
         yield Proposal(
-            name=name, current=current, value=_as_whole(value), why=seen.rules.fill(entry.why, seen.scope),
-            place=entry.outside or find_place(name, seen.files, seen.kernel, line=entry.line),
-            can_be_tuned=seen.can_be_tuned and entry.outside is None, unit=entry.unit or "",
+            name=name, current=current, value=value, why=seen.rules.fill(entry.why, seen.scope),
+            place=(
+                find_place(name, seen.files, seen.kernel, line=entry.line)
+                if entry.outside is None
+                else seen.rules.fill(entry.outside, seen.scope)
+            ),
+            hint=_find_hint(name, value, entry, seen), unit=entry.unit or "",
         )  # fmt: skip
+
+
+def _find_hint(
+    name: str, value: Scalar | None, entry: ProposalEntry, seen: SeenServer
+) -> tuple[str, Scalar] | None:
+    """Return what a study tries for a proposal."""
+    if entry.studied_value is not None and entry.studied_as in seen.tuned:
+        name, value = entry.studied_as or "", seen.rules.evaluate(entry.studied_value, seen.scope)
+    is_studied = value is not None and entry.outside is None and name in seen.tuned
+    return (name, value) if is_studied and value is not None else None
+
+
+def _lifts(value: Scalar, current: Scalar, how: str) -> bool:
+    """Return whether a value lifts a limit that the value now has; words are compared with nothing."""
+    if isinstance(value, str) or isinstance(current, str) or how == "other":
+        return value != current
+    return value > current if how == HIGHER else value < current
 
 
 def _as_whole(value: Scalar | None) -> Scalar | None:

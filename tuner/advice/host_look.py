@@ -2,6 +2,7 @@
 
 import re
 import time
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import PurePosixPath
@@ -23,6 +24,7 @@ FILES = {
         "tracked_max": "/proc/sys/net/netfilter/nf_conntrack_max",
         "ports": "/proc/sys/net/ipv4/ip_local_port_range",
         "files": "/proc/sys/fs/file-nr",
+        "neighbours": "/proc/sys/net/ipv4/neigh/default/gc_thresh3",
         "vmstat": "/proc/vmstat",
         "meminfo": "/proc/meminfo",
         "stat": "/proc/stat",
@@ -38,7 +40,7 @@ _PROTOCOLS = {
         "TCPBacklogDrop": "backlog_drops", "TCPTimeWaitOverflow": "time_wait_overflows",
         "TCPMemoryPressures": "tcp_memory_pressures", "TCPAbortOnMemory": "tcp_memory_aborts",
     },
-    "Tcp": {"RetransSegs": "retransmits", "OutSegs": "segments"},
+    "Tcp": {"RetransSegs": "retransmits", "OutSegs": "segments", "PassiveOpens": "passive_opens"},
 }  # fmt: skip
 _EVENTS = {"oom_kill": "oom_kills", "pswpout": "pages_swapped_out"}
 _MEMORY = {"MemAvailable": "available_mib", "SwapTotal": "swap_mib", "SwapFree": "swap_free_mib"}
@@ -48,6 +50,7 @@ ss -Htan | awk -v low="$1" -v high="$2" '
   port >= low && port <= high && ++used[$5] > most { most = used[$5] }
   END { print most + 0 }'
 """
+_NUMBERS = (("tracked", "conntrack"), ("tracked_max", "conntrack_max"), ("neighbours", "neighbours_max"))
 _IDLE = ("idle", "iowait")
 
 
@@ -104,7 +107,7 @@ def _find_sockets(look: HostLook) -> dict[str, Scalar]:
             facts[name] = counted[key]
     if ends := port_range(look):
         facts["ports"] = ends[1] - ends[0] + 1
-    for key, name in (("tracked", "conntrack"), ("tracked_max", "conntrack_max")):
+    for key, name in _NUMBERS:
         if (number := look.contents[key].strip()).isdigit():
             facts[name] = int(number)
     return facts
@@ -122,6 +125,43 @@ def count_ports(host: Host, look: HostLook) -> dict[str, Scalar]:
         return {}
     counted = host.run(("sh", "-c", _COUNT_PORTS, "ports", *map(str, ends)), timeout_s=5).stdout.split()
     return {"ports_used": int(counted[0])} if counted and counted[0].isdigit() else {}
+
+
+def find_queues(host: Host) -> dict[str, Scalar]:
+    """Return the fullest accept queue of a host, and the socket with the most requests (SYN_RECV)."""
+    asked = (("ss", "-Hltn"), ("ss", "-Htn", "state", "syn-recv"))
+    listed, begun = (
+        [row.split() for row in done.stdout.decode(errors="replace").splitlines()]
+        for done in host.run_all([Command(argv=argv, may_fail=True) for argv in asked])
+    )
+    # Columns of the first: state, waiting, limit, address; the second lacks the state.
+    queues = [
+        (int(each[1]), int(each[2]), each[3])
+        for each in listed
+        if len(each) > 4 and each[1].isdigit() and each[2].isdigit()  # noqa: PLR2004 - columns
+    ]
+    if not queues:
+        return {}
+    ports = Counter(each[2].rpartition(":")[2] for each in begun if len(each) > 3)  # noqa: PLR2004 - columns
+    waiting, limit, address = max(queues, key=lambda each: each[0] / max(1, each[1]))
+    _, asked_limit, asked_at = max(queues, key=lambda each: ports[each[2].rpartition(":")[2]])
+    return {
+        "fullest_waiting": waiting, "fullest_limit": limit, "fullest_address": address,
+        "requests_waiting": ports[asked_at.rpartition(":")[2]], "requests_limit": asked_limit,
+        "requests_address": asked_at,
+    }  # fmt: skip
+
+
+def choose_queues(before: Mapping[str, Scalar], after: Mapping[str, Scalar]) -> dict[str, Scalar]:
+    """Return of two looks the fuller queue of connections, and the fuller one of requests."""
+    chosen: dict[str, Scalar] = {}
+    for kind in ("fullest", "requests"):
+        names = [f"{kind}_{each}" for each in ("waiting", "limit", "address")]
+        looks = [look for look in (before, after) if names[0] in look]
+        if looks:
+            fuller = max(looks, key=lambda look: float(look[names[0]]) / max(1.0, float(look[names[1]])))
+            chosen |= {name: fuller[name] for name in names}
+    return chosen
 
 
 def find_here(host: Host) -> Here:

@@ -17,6 +17,9 @@ from tuner.space.schema import Condition, Name, NumberOrExpression, Words
 FAILS = "fails"
 HARMS = (FAILS, "waits", "slows")
 """Consequences for clients, the worst first."""
+HIGHER = "higher"
+LIFTS = (HIGHER, "lower", "other")
+"""Which values of a setting lift a limit."""
 
 
 def _read_pattern(value: object) -> str:
@@ -71,15 +74,27 @@ class ProposalEntry(_Entry):
         None, description="Expression for the proposed value on this machine."
     )
     current: NumberOrExpression | None = Field(
-        None, description="Expression for the value now, where no setting has it by this name."
+        None,
+        description="Expression for the value now, where no setting of this name has it, or has it in force.",
     )
     unit: Words | None = Field(None, description="Unit of both values, such as KiB or s.")
+    lifts: Annotated[str, *one_of(*LIFTS)] = Field(
+        HIGHER, description="Values that lift the limit, against the one now; others are not proposed."
+    )
     when: Condition | None = Field(None, description="Condition under which it is proposed.")
+    studied_as: Name | None = Field(
+        None, description="The setting of a study from which this one follows; with `studied_value`."
+    )
+    studied_value: NumberOrExpression | None = Field(
+        None, description="Expression for the value of that setting."
+    )
     line: Pattern | None = Field(
         None, description="Regular expression for its line in the configuration, where its name is not it."
     )
     outside: Words | None = Field(
-        None, description="The place of a setting that no search space has, such as a systemd unit."
+        None,
+        description="The place of a setting that no search space has, such as a systemd unit; expressions "
+        "stand in braces.",
     )
     why: Words = Field(description="Effect of the proposed value, then the trade-off.")
 
@@ -176,9 +191,6 @@ class RuleFile(_Entry):
     values: dict[Name, Pattern] = Field(
         default_factory=dict,
         description="Fact: regular expression with a group, over the configuration; else `none`.",
-    )
-    needs_url: Condition | None = Field(
-        None, description="Condition under which a study cannot find a page by itself, and needs its URL."
     )
     status: StatusEntry | None = Field(None, description="Status page, where one is configured.")
     rules: dict[Name, RuleEntry] = Field(description="Rules in the order of their weight.")

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from tuner.advice.facts import HOST_FACTS, SERVER_FACTS
 from tuner.advice.rule_file import EvidenceEntry, RuleEntry, RuleFile, StatusEntry
+from tuner.errors import UsageError
 from tuner.ports import Scalar
 from tuner.space.expressions import Evaluator, Expression, parse
 from tuner.space.file_format import validate
@@ -36,13 +37,19 @@ class Rules:
     """By their text."""
 
     def holds(self, text: Scalar, scope: Mapping[str, Scalar]) -> bool:
-        """Return whether a condition is true; one that needs an unknown fact is not."""
-        return self.expressions[_as_text(text)].decides(scope) is True
+        """Return whether a condition is true; one that needs an unknown fact, or fails with it, is not."""
+        try:
+            return self.expressions[_as_text(text)].decides(scope) is True
+        except UsageError:
+            return False
 
     def evaluate(self, text: Scalar, scope: Mapping[str, Scalar]) -> Scalar | None:
-        """Return the value of an expression; None where a fact that it needs is unknown."""
+        """Return the value of an expression; None where a fact that it needs is unknown or of no use."""
         expression = self.expressions[_as_text(text)]
-        return expression.evaluate(scope) if expression.names <= scope.keys() else None
+        try:
+            return expression.evaluate(scope)
+        except UsageError:
+            return None
 
     def fill(self, text: str, scope: Mapping[str, Scalar]) -> str:
         """Return a text with the values of its expressions, and without the clause of an unknown one."""
@@ -105,8 +112,6 @@ def read_rules(path: Path, *, version: tuple[int, ...] = (), checks_names: bool 
 
 def _texts(file: RuleFile) -> Iterator[tuple[tuple[str | int, ...], str]]:
     """Yield every expression of a file with its place."""
-    if file.needs_url is not None:
-        yield ("needs_url",), _as_text(file.needs_url)
     for name, rule in file.rules.items():
         at = ("rules", name)
         yield from (((*at, "limit"), text) for text in _IN_BRACES.findall(rule.limit))
@@ -114,12 +119,12 @@ def _texts(file: RuleFile) -> Iterator[tuple[tuple[str | int, ...], str]]:
             for number, entry in enumerate(entries):
                 yield from _texts_of(entry, (*at, level, number))
         for setting, proposal in rule.settings.items():
-            for key in ("value", "current", "when"):
+            for key in ("value", "current", "when", "studied_value"):
                 if (text := getattr(proposal, key)) is not None:
                     yield (*at, "settings", setting, key), _as_text(text)
-            yield from (
-                ((*at, "settings", setting, "why"), text) for text in _IN_BRACES.findall(proposal.why)
-            )
+            for key in ("why", "outside"):
+                found = _IN_BRACES.findall(getattr(proposal, key) or "")
+                yield from (((*at, "settings", setting, key), text) for text in found)
 
 
 def _texts_of(entry: EvidenceEntry, at: tuple[str | int, ...]) -> Iterator[tuple[tuple[str | int, ...], str]]:

@@ -1,5 +1,6 @@
 """Reads one running server at two moments: processes, sockets, control group, configuration, status page."""
 
+import math
 import re
 import time
 from collections.abc import Iterable, Mapping, Sequence
@@ -8,10 +9,12 @@ from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
 from tuner.advice.control_group import count_in_groups, find_group_facts, group_files
+from tuner.advice.rule_file import RuleFile
 from tuner.advice.rules import Rules
 from tuner.advice.status_page import StatusPage, ask_status, read_counters, read_gauges
 from tuner.errors import TargetError
 from tuner.hosts.control_groups import find_groups
+from tuner.hosts.machine import parse_cpus
 from tuner.kit import readback
 from tuner.kit.config_files import find_readable
 from tuner.kit.packages import PROCPS, say_install
@@ -20,6 +23,8 @@ from tuner.ports import ABSENT, Command, FileReader, Files, FileState, Host, Ins
 
 MOST_WORKERS = 64
 """Workers that are looked at; of more, every so many-th."""
+CLOCK_S = 2.0
+"""Logs, files and clocks have whole seconds."""
 GROWN_TICKS = 1
 """CPU time (10 ms) after which a worker has served requests, so that its memory tells what one takes."""
 MIB = 2**20
@@ -48,6 +53,8 @@ ss -HtniO state established "$1" | awk '
 """
 _COMMENT = re.compile(r"^\s*#.*$", re.MULTILINE)
 _PID = re.compile(r"pid=(\d+)")
+_CAP_SYS_RESOURCE = 24
+"""Who has it may raise a hard limit (capabilities(7), include/uapi/linux/capability.h)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -209,6 +216,7 @@ def find_server_facts(
     facts.values["throttled_share"] = passed["throttled_periods"] / periods if periods else 0.0
     _find_ages(facts, host, server, after)
     facts.values.update(find_group_facts(after.files, after.groups))
+    _find_allowed(facts, server.first.pid, after.files)
     _find_processes(facts, host, server, after)
     if queues := (*before.queues, *after.queues):
         fullest = max(queues, key=lambda each: each.waiting / max(1, each.limit))
@@ -233,6 +241,11 @@ def _find_ages(facts: ServerFacts, host: Host, server: RunningServer, look: Serv
         times = [int(each) for each in changed.stdout.split() if each.isdigit()]
         # Workers that are younger than a change have read it (a reload starts new ones).
         changed_s = int(now.stdout) - max(times, default=0)
+        if changed_s < min(workers) - CLOCK_S:
+            facts.unread.append(
+                "the settings that its workers use: a file of its configuration changed after they started. "
+                "Reload the server, and look again"
+            )
         facts.values["settled_s"] = min(max(ages), max(changed_s, *workers))
 
 
@@ -249,6 +262,28 @@ def _count(server: RunningServer, look: ServerLook) -> dict[str, float]:
 
 def _pids(server: RunningServer) -> tuple[int, ...]:
     return tuple(dict.fromkeys((server.first.pid, *server.looked_at)))
+
+
+def _find_allowed(facts: ServerFacts, pid: int, files: FileReader) -> None:
+    """Find the CPUs that a first process may use, and the limit of open files that it may set."""
+    if cpus := parse_cpus(readback.read_status(files, pid, "Cpus_allowed_list") or ""):
+        quota = float(facts.values.get("cpu_quota", len(cpus)))
+        facts.values["cpus_allowed"] = min(len(cpus), math.ceil(quota))
+    limits = (files.read(PurePosixPath(f"/proc/{pid}/limits")).content or b"").decode(errors="replace")
+    hard = re.search(r"^Max open files\s+\S+\s+(\d+)", limits, re.MULTILINE)
+    rights = int(readback.read_status(files, pid, "CapEff") or "0", base=16)
+    if hard and not rights >> _CAP_SYS_RESOURCE & 1:
+        facts.values["open_files_most"] = int(hard[1])
+
+
+def add_room(facts: Mapping[str, Scalar], host: Mapping[str, Scalar]) -> dict[str, Scalar]:
+    """Add what a server may still take: no more than its host has, and than its control group allows."""
+    rooms = [float(host["available_mib"])] if "available_mib" in host else []
+    if "memory_limit_mib" in facts:
+        used = facts.get("group_used_mib", facts.get("used_mib", 0))
+        rooms.append(max(0.0, float(facts["memory_limit_mib"]) - float(used)))
+    found = {"open_files_most": host.get("open_files_max", 0), "cpus_allowed": host.get("cores", 1), **facts}
+    return found | ({"room_mib": min(rooms)} if rooms else {})
 
 
 def _find_processes(facts: ServerFacts, host: Host, server: RunningServer, look: ServerLook) -> None:
@@ -348,11 +383,15 @@ def _find_configured(facts: ServerFacts, server: RunningServer, look: ServerLook
         facts.values.update(read_gauges(file.status, look.page.text))
     if look.page.trouble:
         facts.unread.append(f"its status page {look.page.trouble}")
-    for name, pattern in file.values.items():
-        if text:
-            found = re.search(pattern, text, re.MULTILINE)
-            said = found[1] if found else UNSET
-            facts.values[name] = int(said) if re.fullmatch(r"\d{1,15}", said) else said
+    if text:
+        facts.values.update(find_configured(file, text))
+
+
+def find_configured(file: RuleFile, text: str) -> dict[str, Scalar]:
+    """Return what rules read in the text of a configuration."""
+    found = {name: re.search(pattern, text, re.MULTILINE) for name, pattern in file.values.items()}
+    said = {name: each[1] if each else UNSET for name, each in found.items()}
+    return {name: int(each) if re.fullmatch(r"\d{1,15}", each) else each for name, each in said.items()}
 
 
 def _find_room(facts: ServerFacts, host: Host, log: PurePosixPath | None) -> None:

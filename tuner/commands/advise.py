@@ -9,12 +9,20 @@ from pathlib import Path, PurePosixPath
 from tuner import plugins
 from tuner.advice.error_log import READ_S, TAIL, read_error_log, say_cut
 from tuner.advice.findings import Advice, Finding, SeenServer, judge, rank
-from tuner.advice.host_look import count_ports, find_here, find_host_facts, look_at_host
+from tuner.advice.host_look import (
+    choose_queues,
+    count_ports,
+    find_here,
+    find_host_facts,
+    find_queues,
+    look_at_host,
+)
 from tuner.advice.log_lines import TAIL_BYTES, LogLine, cut_messages, read_clock, read_lines
 from tuner.advice.rule_file import RuleFile
 from tuner.advice.rules import FOLDER, Rules, read_file, read_rules, rule_files
 from tuner.advice.server_look import (
     RunningServer,
+    add_room,
     find_first,
     find_server_facts,
     find_workers,
@@ -31,6 +39,7 @@ from tuner.hosts.sudoers import RootCommandRecorder
 from tuner.ports import Command, Facts, Files, Host, Installation, InstalledServer, LookedAtServer
 from tuner.space.parameters import identifier
 from tuner.space.problems import problem, suggest
+from tuner.space.sources import merge, read_sources
 
 LOOK_S = 1.0
 """Counters are compared over at least this time."""
@@ -57,6 +66,7 @@ def advise(host: Host, names: Collection[str] = (), *, corpus: Path | None = Non
     studies = () if corpus is None else read_corpus(corpus)
     host = RootCommandRecorder(host)  # which lets nothing run as root
     machine, before = read_machine(host), look_at_host(host)
+    queues = find_queues(host)
     kernel_rules, kernel_found = _find_kernel(host, files, unread)
     kernel = kernel_found.installation.facts.current
     servers = tuple(_find_running(host, files, names, unread))
@@ -70,11 +80,11 @@ def advise(host: Host, names: Collection[str] = (), *, corpus: Path | None = Non
     scope = {
         **find_host_facts(machine, before, after),
         **count_ports(host, after),
+        **choose_queues(queues, find_queues(host)),
         **{identifier(name): value for name, value in kernel.items()},
     }
     now, kernel_log = _read_kernel_log(host, kernel_rules.file.message, unread)
     findings: list[Finding] = []
-    need_url: set[str] = set()
     for server, begun, ended in zip(servers, first, last, strict=True):
         read = find_server_facts(host, server, begun, ended)
         log = read_error_log(host, server, now)
@@ -83,17 +93,15 @@ def advise(host: Host, names: Collection[str] = (), *, corpus: Path | None = Non
         own = {
             "server": server.name,
             **{identifier(name): value for name, value in current.items()},
-            **read.values,
+            **add_room(read.values, scope),
         }
-        if server.rules.file.needs_url is not None and server.rules.holds(server.rules.file.needs_url, own):
-            need_url.add(server.name)
         findings += judge(
             SeenServer(
                 server=server.name, rules=server.rules, scope={**scope, **own}, current={**kernel, **current},
                 kernel=kernel, files=server.installation.files, log=log.lines,
                 kernel_log=kernel_log, now_s=now.timestamp(),
                 started_s=now.timestamp() - float(read.values.get("settled_s", 0)),
-                can_be_tuned=_is_found(server),
+                tuned=_find_tuned(_as_tunable(server)) if _is_found(server) else (),
             )
         )  # fmt: skip
     findings += judge(
@@ -106,7 +114,9 @@ def advise(host: Host, names: Collection[str] = (), *, corpus: Path | None = Non
     findings += [each for each in tries if each.limit not in proposed]
     return Advice(
         host=host.name, servers=servers, findings=rank(findings), unread=tuple(dict.fromkeys(unread)),
-        look_s=look_s, corpus=corpus, need_url=frozenset(need_url), is_of_kernel=len(files) == 1,
+        look_s=look_s, corpus=corpus, is_of_kernel=len(files) == 1,
+        # A study of a server that does not speak HTTP needs the address of a page.
+        need_url=frozenset(each.name for each in servers if each.installation.port is None),
     )  # fmt: skip
 
 
@@ -152,6 +162,12 @@ def _as_tunable(server: RunningServer) -> Tunable:
 def _is_found(server: RunningServer) -> bool:
     """Return whether an adapter has found the installed server, so that a study can tune it."""
     return server.installation.service is not None
+
+
+def _find_tuned(tunable: Tunable) -> frozenset[str]:
+    """Return the settings that a study of an installed server can change."""
+    parameters = merge(read_sources([tunable.space], Path.cwd())).parameters if tunable.space else {}
+    return frozenset(parameters.keys() & tunable.installation.facts.current.keys())
 
 
 def _find_tries(

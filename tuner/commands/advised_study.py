@@ -32,13 +32,14 @@ def propose_advised(path: Path, advice: Advice) -> tuple[str, ...]:
         lines += [f"  # {finding.level}: {quote_line(finding.limit)}"]
         lines += [f"  #   {quote_line(each.text)}" for each in finding.evidence]
         for each in finding.proposals:
-            if each.value is None or each.name not in known:
+            name, hinted = each.hint or ("", None)
+            if hinted is None or name not in known:
                 value = "" if each.value is None else f": {each.value}"
                 lines.append(f"  #   outside of this study: {each.name}{value}. {quote_line(each.why)}")
-            elif each.name not in hints:
+            elif name not in hints:
                 source = json.dumps(f"tuner advise: {quote_line(finding.limit)}")
-                fields = f"value: {write_value(each.value)}, odds: {ODDS}, source: {source}"
-                hints[each.name] = [f"      {json.dumps(each.name)}: {{{fields}}}"]
+                fields = f"value: {write_value(hinted)}, odds: {ODDS}, source: {source}"
+                hints[name] = [f"      {json.dumps(name)}: {{{fields}}}"]
     if hints:
         lines += ["  - hints:", *(line for of in hints.values() for line in of)]
     text = insert_lines(path.read_text(encoding="utf-8"), lines)

@@ -121,7 +121,7 @@ def _describe(
     kernel = installation.facts.current if installation.service is None else ()
     proposal = Proposal(
         name=name, current=_label(parameter, space.default().get(name)), value=_label(parameter, value),
-        place=find_place(name, installation.files, kernel), why=parameter.why, can_be_tuned=True,
+        place=find_place(name, installation.files, kernel), why=parameter.why,
         unit=parameter.unit if parameter.unit in UNITS else "",
     )  # fmt: skip
     return Finding(

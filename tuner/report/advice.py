@@ -18,6 +18,9 @@ HEADINGS = {
     Level.TRY: "Settings worth trying, by hints and earlier studies",
 }
 NOT_MEASURED = "not measured"
+URL = "URL"
+NAME_URL = "For URL, write the address of a page that this server makes, such as http://127.0.0.1/index.php."
+NO_SETTING = "nothing: tuner knows no setting that lifts this limit further. Reduce the load, or add a host"
 _MARKS = re.compile(r"([\\`*_{}\[\]()<>#+!|~&$-])")
 """Characters that Markdown or HTML may take for more than text."""
 
@@ -73,7 +76,7 @@ def advice_page(advice: Advice) -> str:
     return render_page(
         "advice_page.html.j2",
         advice=advice, verdict=capitalize(say_verdict(advice)), looked=_say_look(advice), groups=groups,
-        show_change=show_change, figures={},
+        show_change=show_change, no_setting=capitalize(NO_SETTING), url=URL, name_url=NAME_URL, figures={},
     )  # fmt: skip
 
 
@@ -83,13 +86,13 @@ def measure_command(finding: Finding, advice: Advice) -> str:
     What is worth trying is hinted by the search space of a new study, or by the same corpus.
     """
     is_kernel, is_try = finding.server == "kernel", finding.level is Level.TRY
-    if not any(each.can_be_tuned for each in finding.proposals) or (is_kernel and not is_try):
+    if not (is_try or any(each.hint for each in finding.proposals)):
         return ""
     server = KERNEL if is_kernel else finding.server
     options = ["--managed" if is_try else "--from-advice"]
     options += ["--host", advice.host] if "://" in advice.host else []
     options += ["--corpus", str(advice.corpus)] if is_try and advice.corpus else []
-    options += ["--url", "URL"] if server in advice.need_url else []
+    options += ["--url", URL] if server in advice.need_url else []
     study = f"{server}.yaml"
     init, check = write_command("tuner", "init", server, *options), write_command("tuner", "check", study)
     return f"{init} && {check} && {write_command('tuner', 'run', study, '--preset', 'quick')}"
@@ -156,10 +159,14 @@ def _write_finding(finding: Finding, advice: Advice, *, number: int) -> Iterator
     for each in finding.proposals:
         yield make_printable(f"   set      {_show_proposal(each)}")
         yield make_printable(f"            {each.why}")
-    if finding.cost:
+    if not finding.proposals:
+        yield f"   set      {NO_SETTING}"
+    elif finding.cost:
         yield make_printable(f"   costs    {finding.cost}")
     command = measure_command(finding, advice)
     yield f"   measure  {NOT_MEASURED} yet{f'; run {command}' if command else ''}"
+    if URL in command:
+        yield f"            {NAME_URL}"
     yield make_printable(f"   source   {finding.source}")
 
 

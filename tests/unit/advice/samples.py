@@ -9,7 +9,7 @@ HOSTILE = (
 )
 PROPOSAL = Proposal(
     name="worker_connections", current=20, value=4096, place="/etc/nginx/nginx.conf:8",
-    why="Each worker holds more connections; each takes memory.", can_be_tuned=True,
+    why="Each worker holds more connections; each takes memory.", hint=("worker_connections", 4096),
 )  # fmt: skip
 BITES = Finding(
     server="nginx", rule="nginx.worker_connections", level=Level.NOW,

@@ -1,6 +1,7 @@
 """Rules and what was read become findings: only with evidence, the worst first, each with its place."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path, PurePosixPath
 
 import pytest
@@ -47,7 +48,7 @@ def see(
         log=[
             LogLine(text=line, source="/var/log/error.log", at_s=at_s, message=line) for at_s, line in log
         ],
-        kernel_log=(), now_s=NOW, started_s=NOW - 7200,
+        kernel_log=(), now_s=NOW, started_s=NOW - 7200, tuned={"worker_connections"},
     )  # fmt: skip
 
 
@@ -86,6 +87,27 @@ def test_nothing_is_found_where_a_fact_is_not_known(tmp_path: Path, missing: str
 )
 def test_a_log_line_proves_a_limit_now_when_it_is_recent(tmp_path: Path, at_s, line, expected):
     assert found(see(tmp_path, (at_s, line), facts={})) == expected
+
+
+def test_what_bites_now_is_not_mixed_with_what_was_near_before(tmp_path: Path):
+    (finding, *_) = rank(judge(see(tmp_path, (NOW - 60, "it is full"), (NOW - 60, "it is nearly full"))))
+
+    assert [each.text for each in finding.evidence] == [
+        "1 line in the last hour, the last 1 minute ago: “it is full”"
+    ]
+
+
+def test_a_study_measures_what_it_can_change_and_what_stands_for_a_setting_that_follows(tmp_path: Path):
+    facts = {**FACTS, "busy_workers": 150, "idle_workers": 0, "MaxRequestWorkers": 150, "ThreadsPerChild": 25}
+    scope = {**facts, "server": "apache", "ServerLimit": 16}
+    seen = replace(see(tmp_path), rules=read_rules(FOLDER / "apache.yaml"), scope=scope, current={})
+
+    (found,) = judge(replace(seen, tuned={"Processes"}))
+
+    assert [(each.name, each.value, each.hint) for each in found.proposals] == [
+        ("MaxRequestWorkers", 300, ("Processes", 12))
+    ]
+    assert [each.hint for one in judge(replace(seen, tuned=())) for each in one.proposals] == [None]
 
 
 def test_a_cause_stands_before_what_follows_from_it(tmp_path: Path):

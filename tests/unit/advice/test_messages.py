@@ -186,8 +186,8 @@ PATTERNS = {
 }
 
 FORMS = {file.advice: file.message for file in FILES if file.message}
-PROCESSES = {7, 8}
-"""Those that write the lines of nginx."""
+PROCESSES = {7, 8, 12}
+"""Those that write the lines of nginx and HAProxy."""
 
 HOSTILE = {
     "nginx": [
@@ -213,6 +213,7 @@ HOSTILE = {
         "SAID",
     ],
     "haproxy": [
+        "Nov 26 18:45:56 web haproxy[4711]: SAID",
         f'{HAPROXY}{ASKED}/one 0/0/0/1/1 200 217 - - ---- 1/1/0/0/0 0/0 {{SAID}} "GET /SAID HTTP/1.1"',
         "SAID",
     ],

@@ -13,7 +13,8 @@ from tuner.ports import Scalar
 
 RULES = read_rules(FOLDER / "php-fpm.yaml")
 POOL: Mapping[str, Scalar] = {
-    "pm": "dynamic", "pm_max_children": 4, "pm_max_spare_servers": 2, "another_pool": "none",
+    "pm": "dynamic", "pm_max_children": 4, "pm_max_spare_servers": 2, "pm_start_servers": 2,
+    "pm_min_spare_servers": 1, "another_pool": "none",
 }  # fmt: skip
 
 
@@ -118,7 +119,7 @@ GROWN: Mapping[str, Scalar] = {"workers": 4, "used_mib": 400, "worker_mib": 100,
     ids=["unknown", "the kernel killed nothing", "the kernel killed a process"],
 )
 def test_a_killed_child_process_proves_a_lack_of_memory_only_with_a_kill_by_the_kernel(facts, level):
-    memory = {**NEW, "pm_max_children": 50, "available_mib": 3681}
+    memory = {**NEW, "pm_max_children": 50, "room_mib": 3681}
 
     found = find({**memory, **facts}, [KILLED], "memory_of_children")
 
@@ -127,7 +128,7 @@ def test_a_killed_child_process_proves_a_lack_of_memory_only_with_a_kill_by_the_
 
 @pytest.mark.parametrize(
     ("facts", "proposed"),
-    [({**NEW, "available_mib": 3681}, []), ({**GROWN, "available_mib": 600}, [("pm.max_children", 8)])],
+    [({**NEW, "room_mib": 3681}, []), ({**GROWN, "room_mib": 600}, [("pm.max_children", 8)])],
     ids=["child processes without a request", "child processes that have served requests"],
 )
 def test_a_lack_of_memory_is_never_answered_with_more_child_processes(facts, proposed):
@@ -139,14 +140,14 @@ def test_a_lack_of_memory_is_never_answered_with_more_child_processes(facts, pro
 
 @pytest.mark.parametrize(("memory", "value"), [(NEW, 8), (GROWN, 12)])
 def test_child_processes_without_a_request_allow_a_smaller_step(memory, value):
-    found = find({**memory, "workers": 4, "queue_waiting": 1, "available_mib": 1200})
+    found = find({**memory, "workers": 4, "queue_waiting": 1, "room_mib": 1200})
 
     assert found is not None
     assert [each.value for each in found.proposals] == [value]
 
 
 def test_of_several_pools_the_line_tells_the_number_of_its_pool():
-    found = find({**GROWN, "another_pool": "api", "available_mib": 1200}, [LINE])
+    found = find({**GROWN, "another_pool": "api", "room_mib": 1200}, [LINE])
 
     assert found is not None
     assert [(each.current, each.value) for each in found.proposals] == [(20, 29)]

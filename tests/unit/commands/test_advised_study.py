@@ -14,8 +14,8 @@ from tuner.study import load_study
 def test_hostile_text_is_a_comment_or_the_source_of_a_hint(tmp_path: Path):
     path, text = tmp_path / "nginx.yaml", f"{HOSTILE}\n  - other: space\r\u2028\x85# \"'"
     CommandLine(tmp_path).call("init", "nginx")
-    known = replace(PROPOSAL, name="open_file_cache", value=1000)
-    outside = replace(PROPOSAL, name="LimitNOFILE", why=text)
+    known = replace(PROPOSAL, name="open_file_cache", value=1000, hint=("open_file_cache", 1000))
+    outside = replace(PROPOSAL, name="LimitNOFILE", why=text, hint=None)
     finding = replace(BITES, limit=text, evidence=(Evidence(text=text),), proposals=(known, outside))
 
     hinted = propose_advised(path, make_advice(finding))

@@ -87,7 +87,7 @@ def test_each_finding_has_the_command_that_measures_it(finding, host, corpus, co
 
 
 def test_a_server_that_no_study_can_change_has_no_command():
-    fixed = replace(BITES, server="haproxy", proposals=(replace(PROPOSAL, can_be_tuned=False),))
+    fixed = replace(BITES, server="haproxy", proposals=(replace(PROPOSAL, hint=None),))
 
     assert measure_command(fixed, make_advice(fixed)) == ""
     assert "<pre" not in advice_page(make_advice(fixed))
@@ -156,6 +156,9 @@ def test_a_study_that_cannot_find_a_page_by_itself_needs_its_url():
     command = measure_command(told.findings[0], told)
 
     assert command.startswith("tuner init php-fpm --from-advice --url URL && ")
+    assert "For URL, write the address of a page" in advice_text(told)
+    assert "For URL, write the address of a page" in advice_page(told)
+    assert "For URL" not in advice_text(make_advice(BITES))
 
 
 def test_the_page_says_what_a_run_does_to_the_service():
