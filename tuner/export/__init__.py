@@ -84,14 +84,16 @@ def export(summary: Summary, name: str, *, rendered: Mapping[str, Rendered | Rew
 
 def without_winner(summary: Summary, purpose: str) -> UsageError:
     """Return the error of a study whose winner was asked for, to do this with it, and which has none."""
-    what_next = (
-        "Nothing is proven to beat the default; `tuner show` says what was found."
-        if summary.state == "finished"
-        else "Finish it with `tuner run`."
-    )
-    return UsageError(
-        f"{summary.study}: there is no winner to {purpose}, the study is {summary.state}. {what_next}"
-    )
+    if summary.is_too_noisy:
+        state, what_next = "ended early on a noisy host", "Finish it with `tuner run`."
+    elif summary.state == "finished":
+        state, what_next = (
+            "finished",
+            "Nothing is proven to beat the default; `tuner show` says what was found.",
+        )
+    else:
+        state, what_next = summary.state, "Finish it with `tuner run`."
+    return UsageError(f"{summary.study}: there is no winner to {purpose}, the study is {state}. {what_next}")
 
 
 def refuse_less_capacity(summary: Summary, purpose: str) -> None:

@@ -10,6 +10,7 @@ from tests.unit.simulated_study import make_summary
 from tuner.adapters.servers.apache import DROP_IN
 from tuner.errors import UsageError
 from tuner.export import Rendered, Rewritten, export
+from tuner.study.facts import TOO_NOISY
 
 SITE = PurePosixPath("/run/tuner-export/apache2.conf")
 SOMAXCONN = PurePosixPath("/proc/sys/net/core/somaxconn")
@@ -111,6 +112,9 @@ def test_a_study_without_a_winner_has_nothing_to_export() -> None:
         export(summary, "json", rendered={})
     with pytest.raises(UsageError, match=r"the study is finished\. Nothing is proven to beat the default"):
         export(replace(summary, state="finished"), "json", rendered={})
+    noisy = replace(summary, state="finished", stop_reason=f"{TOO_NOISY}, 21 of 21 windows")
+    with pytest.raises(UsageError, match=r"ended early on a noisy host\. Finish it with `tuner run`"):
+        export(noisy, "json", rendered={})
 
 
 def test_a_server_that_the_study_does_not_tune_is_refused() -> None:
