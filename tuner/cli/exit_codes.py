@@ -10,6 +10,8 @@ if TYPE_CHECKING:
 NOTHING_BETTER = 1
 BITES = 1
 """A limit bites now (`tuner advise`)."""
+NOT_READY = 1
+"""Nothing can be tuned on this host (`tuner check` without a study)."""
 FAULT = 5
 """Something that nobody foresaw, or output that could not be written: it says nothing of the study."""
 CANNOT_TELL = 6
@@ -17,7 +19,8 @@ CANNOT_TELL = 6
 INTERRUPTED = 130
 MEANINGS = {
     0: "Done; for a study: its winner is confirmed.",
-    NOTHING_BETTER: "Done, and no better configuration is proven; for advise: a limit is hit now.",
+    NOTHING_BETTER: "Done, and no better configuration is proven; for advise: a limit is hit now; for check "
+    "without a study: nothing can be tuned here.",
     UsageError.exit_code: "The command or the study file is wrong.",
     TargetError.exit_code: "The target cannot be used: a program or a right is missing, or it is too noisy.",
     RestoreFailed.exit_code: "A backup could not be restored.",

@@ -258,13 +258,13 @@ def _advise(path: Path, corpus: Path) -> "Advice":
 def _look_around(host: str) -> "tuple[Candidate, ...]":
     """Find the servers of a host. Raises TargetError where there is none."""
     from tuner import plugins
-    from tuner.commands.candidates import find_candidates, packages_to_tune
+    from tuner.commands.candidates import find_candidates, servers_to_tune
     from tuner.kit.packages import say_install
 
     machine = plugins.make_host(host)
     found = find_candidates(machine)
     if not found:
-        first, *others = packages_to_tune()
+        first, *others = servers_to_tune()
         raise TargetError(
             "init: no server is installed here that tuner knows. Install a server: "
             f"{say_install(machine, first)} (or {', '.join(others)})."

@@ -25,7 +25,7 @@ from tuner.cli.arguments import (
     read_study,
     refuse_outside,
 )
-from tuner.cli.exit_codes import INTERRUPTED, verdict_code
+from tuner.cli.exit_codes import INTERRUPTED, NOT_READY, verdict_code
 from tuner.cli.printing import (
     make_console,
     print_files,
@@ -75,7 +75,10 @@ def settle_length(settings: "Study", preset: Preset | None) -> str:
 
 
 def check(
-    study: StudyPath,
+    study: Annotated[
+        Path | None,
+        typer.Argument(metavar="[STUDY]", help="Path of the study file (default: check the host)."),
+    ] = None,
     noise: Annotated[
         bool, typer.Option("--noise", help="Measure the smallest gain that this host can prove.")
     ] = False,
@@ -91,10 +94,15 @@ def check(
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Validate a study without running it.
+    """Validate a study without running it; without a study, show what this host has for tuning.
 
     Example: `tuner check nginx.yaml`
     """
+    if study is None:
+        if noise or plan or sudoers:
+            raise UsageError("check: --noise, --plan and --sudoers need a study. Name its file.")
+        _check_host(as_json=as_json)
+        return
     # It ends before garbage could matter; a tenth of the time would go into looking for it.
     gc.disable()
     settings = read_study(study)
@@ -134,6 +142,19 @@ def check(
         print_json({**found[0].as_json(), **more})
         return
     print_text("\n\n".join(each.as_text(is_verbose=Verbosity.verbose) for each in found))
+
+
+def _check_host(*, as_json: bool) -> None:
+    """Print what this host has; end with 1 when nothing can be tuned."""
+    from tuner import plugins
+    from tuner.commands.host_check import check_host
+    from tuner.deploy.discovery import LOCAL
+
+    found = check_host(plugins.make_host(LOCAL))
+    print_json(found.as_json()) if as_json else print_text(found.as_text())
+    if found.trouble:
+        sys.exit(NOT_READY)
+    remark(f"Next: {write_command('tuner', 'init', found.servers[0].server)}")
 
 
 ShowAll = Annotated[bool, typer.Option("--all", help="Print every detail, not only what fits one screen.")]

@@ -10,7 +10,7 @@ from tuner.deploy.readiness import Manner
 from tuner.errors import TargetError, UsageError
 from tuner.hosts.load_places import find_generators
 from tuner.measure.window import example_workload
-from tuner.ports import H2, HTTP, Host, Installation, InstalledServer, PrivateServer
+from tuner.ports import H2, HTTP, Host, Installation, InstalledServer, PrivateServer, Service
 from tuner.space import describe_spaces
 from tuner.study import Study
 from tuner.study.schema import DEFAULT_GENERATOR
@@ -29,6 +29,11 @@ class Candidate:
     """Whether its installed service runs; of one that tuner cannot change where it is, nobody looks."""
     is_private: bool
     """Whether tuner can start an instance of its own."""
+    program: str = ""
+    build: str = ""
+    """Who built it; empty where no table says."""
+    service: str = ""
+    """What starts it, in words; empty where tuner cannot change it where it is."""
     others: tuple[str, ...] = ()
     """Adapters of the same program that tune it otherwise."""
 
@@ -56,17 +61,19 @@ def find_candidates(host: Host) -> tuple[Candidate, ...]:
     return tuple(sorted(found.values(), key=lambda each: (not each.is_running, each.server)))
 
 
-def packages_to_tune() -> tuple[str, ...]:
-    """Return the Debian packages of the servers that can be tuned, each once."""
-    packages = (plugins.make_server(name).package for name in _tunable())
-    return tuple(dict.fromkeys(packages))
+def servers_to_tune() -> dict[str, str]:
+    """Return package → server of the programs that can be tuned, each once."""
+    found: dict[str, str] = {}
+    for name in _tunable():
+        found.setdefault(plugins.make_server(name).package, name)
+    return found
 
 
 def find_page(host: Host) -> str | None:
     """Return the URL of a page that an installed, running server answers with; None where none does."""
     for name in plugins.adapter_names(plugins.AdapterKind.SERVER):
-        installation = _find_running(host, name)
-        if installation is not None and installation.port is not None:
+        installation = _find_installed(host, name)
+        if installation is not None and installation.port is not None and _runs(host, installation):
             url = f"http://127.0.0.1:{installation.port}/"
             with suppress(TargetError):
                 read_page(host, url, manner=Manner(keepalive=True))
@@ -76,7 +83,7 @@ def find_page(host: Host) -> str | None:
 
 def choose_generator(host: Host, shape: LoadSettings) -> str:
     """Return the first load generator that is installed and can send a load, or else the usual one."""
-    able = [name for name in _in_order() if _can_send(name, shape)]
+    able = [name for name in list_generators() if _can_send(name, shape)]
     return next((name for name in able if is_installed(host, name)), DEFAULT_GENERATOR)
 
 
@@ -116,12 +123,16 @@ def _look_at(host: Host, name: str) -> Candidate | None:
         facts = adapter.detect(host)
     except (TargetError, UsageError):
         return None
+    installation = _find_installed(host, name)
     return Candidate(
         server=name,
         version=facts.version,
         package=adapter.package,
-        is_running=_find_running(host, name) is not None,
+        is_running=installation is not None and _runs(host, installation),
         is_private=isinstance(adapter, PrivateServer),
+        program=str(facts.program),
+        build=facts.build.name if facts.build else "",
+        service=_describe(installation.service) if installation and installation.service else "",
     )
 
 
@@ -131,20 +142,29 @@ def _with_other(first: Candidate, other: Candidate) -> Candidate:
     return replace(kept, others=tuple(sorted({*first.others, added.server})))
 
 
-def _find_running(host: Host, name: str) -> Installation | None:
-    """Return a running service as it is installed; None where there is none, or where nobody may look."""
+def _find_installed(host: Host, name: str) -> Installation | None:
+    """Return a server as it is installed; None where there is none, or where nobody may look."""
     adapter = plugins.make_server(name)
-    if not isinstance(adapter, InstalledServer):
-        return None
-    with suppress(TargetError, UsageError):
-        installation = adapter.find(host)
-        service = installation.service
-        if service is not None and read_pid(host.run_all([first_process(service)])[0]) is not None:
-            return installation
+    if isinstance(adapter, InstalledServer):
+        with suppress(TargetError, UsageError):
+            return adapter.find(host)
     return None
 
 
-def _in_order() -> list[str]:
+def _runs(host: Host, installation: Installation) -> bool:
+    service = installation.service
+    with suppress(TargetError):
+        return service is not None and read_pid(host.run_all([first_process(service)])[0]) is not None
+    return False
+
+
+def _describe(service: Service) -> str:
+    if service.is_systemd:
+        return f"systemd's {service.name}"
+    return f"init script {service.name}" if service.stop[0] == "service" else "no service manager starts it"
+
+
+def list_generators() -> list[str]:
     """Return the load generators: the usual one, packaged ones, those that speak more before others."""
     names = [name for name in plugins.generators_of(HTTP) if _can_send(name, LoadSettings(generator=name))]
     return sorted(

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tuner.commands.candidates import choose_generator, find_candidates, find_page, packages_to_tune
+from tuner.commands.candidates import choose_generator, find_candidates, find_page, servers_to_tune
 from tuner.plugins import make_host
 from tuner.ports import Argv, Completed
 from tuner.study.settings import LoadSettings
@@ -42,7 +42,7 @@ def test_adapters_of_one_program_stand_together():
 
 
 def test_packages_are_named_once_and_settings_of_the_kernel_are_no_program():
-    packages = packages_to_tune()
+    packages = servers_to_tune()
 
     assert len(set(packages)) == len(packages)
     assert {"apache2", "nginx", "php-fpm"} <= {*packages}
