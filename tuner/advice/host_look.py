@@ -26,6 +26,7 @@ FILES = {
         "files": "/proc/sys/fs/file-nr",
         "neighbours": "/proc/sys/net/ipv4/neigh/default/gc_thresh3",
         "vmstat": "/proc/vmstat",
+        "uptime": "/proc/uptime",
         "meminfo": "/proc/meminfo",
         "stat": "/proc/stat",
         "cpu": "/proc/pressure/cpu",
@@ -93,6 +94,8 @@ def find_host_facts(machine: Machine, before: HostLook, after: HostLook) -> dict
     facts |= _find_sockets(after)
     facts |= _find_memory(after)
     facts |= _find_shares(before, after, look_s)
+    if uptime := after.contents["uptime"].split():
+        facts["booted_h"] = float(uptime[0]) / 3600
     files = after.contents["files"].split()
     if len(files) == 3:  # noqa: PLR2004 - fs.rst: allocated, free, maximum
         facts |= {"files_open": int(files[0]), "files_max": int(files[2])}

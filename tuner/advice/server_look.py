@@ -28,6 +28,8 @@ CLOCK_S = 2.0
 GROWN_TICKS = 1
 """CPU time (10 ms) after which a worker has served requests, so that its memory tells what one takes."""
 MIB = 2**20
+MANY = 1_000_000
+"""Processes that start where no control group limits them."""
 UNSET = "none"
 """Value of what a configuration does not set."""
 UPTIME = PurePosixPath("/proc/uptime")
@@ -282,7 +284,9 @@ def add_room(facts: Mapping[str, Scalar], host: Mapping[str, Scalar]) -> dict[st
     if "memory_limit_mib" in facts:
         used = facts.get("group_used_mib", facts.get("used_mib", 0))
         rooms.append(max(0.0, float(facts["memory_limit_mib"]) - float(used)))
+    tasks = max(0.0, float(facts.get("tasks_limit", MANY)) - float(facts.get("tasks", 0)))
     found = {"open_files_most": host.get("open_files_max", 0), "cpus_allowed": host.get("cores", 1), **facts}
+    found["tasks_room"] = tasks
     return found | ({"room_mib": min(rooms)} if rooms else {})
 
 

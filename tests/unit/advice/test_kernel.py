@@ -8,7 +8,7 @@ import pytest
 
 from tuner.adapters.hosts.local import LocalHost
 from tuner.advice.findings import Finding, Level, SeenServer, judge
-from tuner.advice.host_look import find_here
+from tuner.advice.host_look import find_here, find_queues
 from tuner.advice.log_lines import Here, LogLine, cut_messages
 from tuner.advice.rules import FOLDER, read_rules
 from tuner.ports import Scalar
@@ -79,3 +79,36 @@ def test_kills_on_a_host_with_free_memory_are_those_of_a_control_group_of_anybod
     found = find("", {"oom_kills": 1, "look_s": 1.0, "available_mib": available_mib, "memory_mib": 4096})
 
     assert [(each.rule, each.level) for each in found] == [expected]
+
+
+@pytest.mark.parametrize(
+    ("waiting", "limit", "somaxconn", "proposed"),
+    [
+        (4, 3, 4096, {"backlog": 4096}),
+        (129, 128, 128, {"backlog": 4096, "net.core.somaxconn": 4096}),
+        (0, 511, 4096, {"listen": None}),
+    ],
+    ids=["its own backlog is the limit", "somaxconn is the limit", "no queue is full at the moment"],
+)
+def test_somaxconn_is_proposed_only_where_it_limits_the_full_queue(waiting, limit, somaxconn, proposed):
+    queue: dict[str, Scalar] = {
+        "fullest_waiting": waiting, "fullest_limit": limit, "fullest_address": "*:9999",
+    }  # fmt: skip
+    scope = {**queue, "somaxconn": somaxconn, "net_core_somaxconn": somaxconn, "look_s": 1.0}
+
+    (found,) = find("", {**scope, "listen_overflows": 8})
+
+    assert {each.name: each.value for each in found.proposals} == proposed
+    assert any("*:9999" in each.text for each in found.evidence) is (waiting > 0)
+
+
+def test_the_fullest_queue_of_a_host_is_found_with_its_address():
+    with socket.create_server(("127.0.0.1", 0), backlog=1) as listening:
+        waiting = [socket.create_connection(listening.getsockname()) for _ in range(2)]
+        port = listening.getsockname()[1]
+        found = find_queues(LocalHost())
+        for each in waiting:
+            each.close()
+
+    assert (found["fullest_waiting"], found["fullest_limit"]) == (2, 1)
+    assert found["fullest_address"] == f"127.0.0.1:{port}"

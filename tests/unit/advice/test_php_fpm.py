@@ -14,7 +14,7 @@ from tuner.ports import Scalar
 RULES = read_rules(FOLDER / "php-fpm.yaml")
 POOL: Mapping[str, Scalar] = {
     "pm": "dynamic", "pm_max_children": 4, "pm_max_spare_servers": 2, "pm_start_servers": 2,
-    "pm_min_spare_servers": 1, "another_pool": "none",
+    "pm_min_spare_servers": 1, "tasks_room": 1000, "another_pool": "none",
 }  # fmt: skip
 
 

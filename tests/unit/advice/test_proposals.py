@@ -21,7 +21,7 @@ MEASURED = re.compile(r"cpu_\w+|\w+_(?:s|share|pressure|mib)")
 """Names of facts that are no whole numbers."""
 LARGEST = 2**31 - 1
 """Of a setting of the kernel or of a server, mostly of type int."""
-LOOKS = 800
+LOOKS = 500
 
 
 def make_scopes(rules: Rules, seed: int) -> Iterator[dict[str, Scalar]]:
