@@ -91,10 +91,11 @@ def _describe_doubts(differences: Differences) -> tuple[str, ...]:
 def find_results(settings: Study) -> Results:
     """Find what an earlier run wrote. Raises UsageError when the exports are a link or another user's."""
     folder = settings.folder
-    report = folder / REPORT
+    report, candidate = folder / REPORT, folder / EXPORTS / CANDIDATE
+    exports, of_candidate = (list_files(each, study_folder=folder) for each in (folder / EXPORTS, candidate))
     return Results(
         report=str(report) if report.is_file() and not report.is_symlink() else None,
-        exports=tuple(map(str, list_files(folder / EXPORTS, study_folder=folder))),
+        exports=tuple(map(str, (*(each for each in exports if each != candidate), *of_candidate))),
     )
 
 

@@ -1,6 +1,6 @@
 """Conclusions from an explanation: a few sentences to act on, the most important first."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -8,6 +8,7 @@ from tuner.explain.explanation import Effect, Explanation, Finding, Other, Proof
 from tuner.report.wording import say_duration, say_estimate, say_percent
 
 if TYPE_CHECKING:
+    from tuner.ports import Config
     from tuner.space import Space
 
 NAMES_AT_MOST = 6
@@ -15,7 +16,10 @@ TENDENCY = 0.8
 """Chance from which on a setting that is not shown to help is said to be likely to."""
 
 
-def conclude(space: "Space", found: Explanation, reason: str = "", *, is_shipped: bool = True) -> Explanation:
+def conclude(
+    space: "Space", found: Explanation, reason: str = "", *, is_shipped: bool = True,
+    rejected: "Sequence[Config]" = (),
+) -> Explanation:  # fmt: skip
     """Return an explanation with its sentences.
 
     Args:
@@ -23,17 +27,20 @@ def conclude(space: "Space", found: Explanation, reason: str = "", *, is_shipped
         found: what is explained.
         reason: why nothing is proven; empty when something is.
         is_shipped: whether what is explained may be used; else nobody is told to keep its settings.
+        rejected: configurations that were better and must not be used.
     """
+    if found.gain is None or found.gain.low <= 1:  # there is no gain to keep, and none below 1 to prove
+        is_better = found.proof is not None and found.proof.expected.ratio > 1
+        found = replace(found, tolerances=(), proof=found.proof if is_better else None)
     proof = found.proof and replace(found.proof, sentence=say_proof(found.proof, found.trials))
     said = [*_say_settings(space, found.settings, found.gain, is_shipped=is_shipped)]
-    is_gain = found.gain is not None and found.gain.ratio > 1
-    said += [_say_tolerance(space, each) for each in found.tolerances if is_gain]
+    said += [_say_tolerance(space, each) for each in found.tolerances]
     said += [
         f"{_name(each.parameters)} {'help' if each.effect.ratio > 1 else 'hinder'} each other: together they "
         f"give {say_estimate(each.effect)} of the product of their separate effects."
         for each in found.interactions
     ]
-    said += [*_say_others(space, found.others)]
+    said += [*_say_others(space, found.others, {name for each in rejected for name in space.changes(each)})]
     first = [reason, proof.sentence if proof is not None else ""]
     said = [*(each for each in first if each), *said]
     return replace(found, conclusions=tuple(said), proof=proof)
@@ -55,21 +62,27 @@ def _say_settings(
     of = {finding: [setting for setting in settings if setting.finding is finding] for finding in Finding}
     if helping := of[Finding.HELPS]:
         share = sum(setting.effect.log for setting in helping) / gain.log if gain and gain.log > 0 else 0.0
-        told = f": {say_percent(min(share, 1.0), 0)} of the gain" if share > 0 else ""
-        verb = "Keep" if is_shipped else "The estimated gain comes from"
-        yield f"{verb} {_name_settings(space, helping)}{told}."
+        of_gain, names = say_percent(min(share, 1.0), 0), _name_settings(space, helping)
+        if is_shipped:
+            yield f"Keep {names}{f': {of_gain} of the gain' * (share > 0)}."
+        else:
+            yield f"The gain comes from {names}{f': {of_gain} of it' * (share > 0)}."
     elif len(settings) > 1 and gain is not None and gain.low > 1:
         yield (
             "Too little data to attribute the gain: its settings were mostly tried together. "
             "A new study with a longer preset tells more."
         )
     if idle := [*of[Finding.NO_EFFECT], *of[Finding.CANNOT_ACT]]:
-        yield f"{_name([each.parameter for each in idle])} may go back to the default without a loss."
+        names = _name([each.parameter for each in idle])
+        no_effect = f"{'has' if len(idle) == 1 else 'have'} no effect"
+        yield f"{names} {'may go back to the default without a loss' if is_shipped else no_effect}."
     if harmful := of[Finding.HARMFUL]:
-        yield (
-            f"Revert {_name([setting.parameter for setting in harmful])}: the other settings are faster "
-            "without it."
-        )
+        names = _name([setting.parameter for setting in harmful])
+        they = "it" if len(harmful) == 1 else "them"
+        if is_shipped:
+            yield f"Revert {names}: the other settings are faster without {they}."
+        else:
+            yield f"{names} {'makes' if len(harmful) == 1 else 'make'} the server slower."
     likely = [setting for setting in of[Finding.UNKNOWN] if setting.chance >= TENDENCY]
     open_ones = [setting for setting in of[Finding.UNKNOWN] if setting.chance < TENDENCY]
     if helping and likely:
@@ -86,12 +99,15 @@ def _say_tolerance(space: "Space", each: Tolerance) -> str:
     )
 
 
-def _say_others(space: "Space", others: Sequence[Other]) -> Iterator[str]:
+def _say_others(space: "Space", others: Sequence[Other], rejected: Collection[str]) -> Iterator[str]:
     for each in others:
         if each.value is None or each.effect is None:
             continue
         value = space.show(each.parameter, each.value)
-        if each.finding is Finding.HELPS:
+        if each.finding is Finding.HELPS and each.parameter in rejected:
+            estimate = say_estimate(each.effect)
+            yield f"{each.parameter} {value} gives {estimate}, but a candidate with it was rejected."
+        elif each.finding is Finding.HELPS:
             yield f"Try {each.parameter} {value} as well: {say_estimate(each.effect)}."
         if each.finding is Finding.HARMFUL:
             yield f"Leave {each.parameter} as it is: {value} gives {say_estimate(each.effect)}."

@@ -10,7 +10,14 @@ from typing import TYPE_CHECKING
 
 from tuner.records import Role, State
 from tuner.report.markup import render_page
-from tuner.report.rows import TABLES, Row, describe_growth, describe_limit, describe_rates, describe_tail
+from tuner.report.rows import (
+    TABLES,
+    Row,
+    describe_growth,
+    describe_limit,
+    describe_tail,
+    describe_unlike_rates,
+)
 from tuner.report.wording import (
     NOTHING_BETTER,
     capitalize,
@@ -143,11 +150,6 @@ def list_followers(summary: "Summary") -> list[str]:
         for name, (default, value) in (summary.shipped.items() if explained else ())
         if name not in explained
     ]
-
-
-def describe_unlike_rates(summary: "Summary") -> str:
-    """Return why both p99s do not compare; empty where they do."""
-    return describe_rates(summary.default, summary.winner, is_fixed=summary.latency is not None)
 
 
 def list_worse(summary: "Summary") -> list[tuple[str, str]]:

@@ -29,12 +29,14 @@ from tuner.report.wording import (
     say_tail,
 )
 from tuner.shell_words import write_command
+from tuner.study.objective import FAILURE_RATE
 
 if TYPE_CHECKING:
     from tuner.explain.explanation import Setting
     from tuner.ports import Scalar
     from tuner.report.summary import Arm, Sides, Summary
     from tuner.space import Derived, Parameter
+    from tuner.statistics.failure_rate import CredibleInterval
 
 FAILURE_KINDS = ("connect", "read", "write", "timeout", "status", "length", "other")
 LONGEST_REASON = 400
@@ -104,7 +106,9 @@ def describe_tail(summary: "Summary") -> str:
     )
 
 
-def describe_rates(first: "Arm", second: "Arm | None", *, is_fixed: bool = False) -> str:
+def describe_rates(
+    first: "Arm", second: "Arm | None", *, is_fixed: bool = False, may_be_fixed: bool = True
+) -> str:
     """Return that two p99s are of different rates, and so do not compare; empty where they may be compared.
 
     In a closed loop each side has the rate that it can serve, and what a generator corrects for late requests
@@ -114,6 +118,7 @@ def describe_rates(first: "Arm", second: "Arm | None", *, is_fixed: bool = False
         first: one side, under the study's load.
         second: the other; None without one.
         is_fixed: whether both were also measured at the same rate.
+        may_be_fixed: whether a longer preset would do that.
     """
     if second is None or first.latency_p99_ms is None or second.latency_p99_ms is None:
         return ""
@@ -121,8 +126,18 @@ def describe_rates(first: "Arm", second: "Arm | None", *, is_fixed: bool = False
     if quicker <= LIKE_RATE * slower:
         return ""
     rates = f"{say_rate(first.goodput_rps)} requests/s, the other at {say_rate(second.goodput_rps)}"
-    better = "Compare the p99 at one rate" if is_fixed else f"`--preset {LATER}` measures both at one rate"
-    return f"Do not compare these p99: one was measured at {rates}. {better}."
+    said = f"Do not compare these p99: one was measured at {rates}."
+    if is_fixed:
+        return f"{said} Compare the p99 at one rate."
+    return f"{said} `--preset {LATER}` measures both at one rate." if may_be_fixed else said
+
+
+def describe_unlike_rates(summary: "Summary") -> str:
+    """Return why both p99s of a study do not compare; empty where they do."""
+    return describe_rates(
+        summary.default, summary.winner, is_fixed=summary.latency is not None,
+        may_be_fixed=summary.preset == "quick",
+    )  # fmt: skip
 
 
 def constraint_rows(summary: "Summary") -> list[Row]:
@@ -227,14 +242,26 @@ def side_rows(summary: "Summary") -> list[Row]:
 
 
 def _list_broken(summary: "Summary") -> list[Row]:
-    """Return both sides under each constraint that keeps the candidate from being shipped."""
+    """Return the metric of each constraint that keeps the candidate from being shipped, over all trials."""
     if summary.gain is None or summary.gain.is_proven:
         return []
     return [
-        (f"over all trials, {each.constraint}", each.finding_of_default, each.finding)
+        (
+            f"{each.metric}, all trials",
+            *(_say_seen(each.metric, side) for side in (each.of_default, each.seen)),
+        )
         for each in summary.assessments
-        if each.probability < each.needed
+        if each.probability < each.needed and each.seen is not None
     ]
+
+
+def _say_seen(metric: str, seen: "CredibleInterval | None") -> str:
+    """Write what was seen of a metric, without its interval."""
+    from tuner.statistics.feasibility import say_share
+
+    if seen is None:
+        return NOTHING
+    return say_share(seen.value) if metric == FAILURE_RATE else say_count(seen.value)
 
 
 def setting_rows(summary: "Summary") -> list[Row]:

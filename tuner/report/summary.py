@@ -300,9 +300,9 @@ class Summary:
     def pair_ratios(self) -> Mapping[int, float]:
         """Return the winner's metric relative to the default's in every complete pair, by block."""
         sides: dict[int, dict[str, float]] = {}
-        for trial in self.trials:
+        for trial in _of_finalist(self.trials, None if self.winner is None else self.winner.config):
             level = trial.log_value
-            if trial.role is Role.CONFIRM and trial.counts and trial.block is not None and level is not None:
+            if trial.counts and trial.block is not None and level is not None:
                 sides.setdefault(trial.block, {})[trial.arm] = level
         return {
             block: math.exp(side[WINNER_ARM] - side[DEFAULT_ARM])
@@ -347,7 +347,7 @@ def summarize(
         estimate = None
     chosen = winner_config or (unshipped.config if unshipped else best.config if best else default)
     known = judge_feasibility(trials, settings.constraints, default, storage.hosts)
-    confirmed = _of_whole_pairs([trial for trial in trials if trial.role is Role.CONFIRM])
+    confirmed = _of_whole_pairs(_of_finalist(trials, winner_config))
     of_default = [trial for trial in confirmed if trial.arm == DEFAULT_ARM] if gain else [
         trial for trial in as_baselines(trials) if trial.role is Role.BASELINE
     ]  # fmt: skip
@@ -361,8 +361,10 @@ def summarize(
         )  # fmt: skip
         # What was rejected is not to be proven by more pairs.
         found = replace(found, proof=None) if unshipped is not None else found
-        is_shipped = unshipped is None and (gain is None or gain.is_proven)
-        explanation = conclude(space, found, reason, is_shipped=is_shipped)
+        is_shipped = unshipped is None and (not finished if gain is None else gain.is_proven)
+        explanation = conclude(
+            space, found, reason, is_shipped=is_shipped, rejected=[each.config for each in rejections]
+        )
     return Summary(
         study=settings.name,
         state="finished" if finished else "running" if running else "stopped",
@@ -405,6 +407,16 @@ def summarize(
         expected_gain=left_to_gain(expected or ()),
         fidelity=read_fidelity(settings, trials),
     )  # fmt: skip
+
+
+def _of_finalist(trials: Sequence[Trial], config: Config | None) -> Sequence[Trial]:
+    """Return the pairs of one finalist: those that were rejected before have had pairs of their own."""
+    pairs = [trial for trial in trials if trial.role is Role.CONFIRM]
+    own = {
+        (trial.host, trial.block) for trial in pairs
+        if trial.arm == WINNER_ARM and config is not None and dict(trial.config) == dict(config)
+    }  # fmt: skip
+    return [trial for trial in pairs if (trial.host, trial.block) in own]
 
 
 def _of_whole_pairs(trials: Sequence[Trial]) -> Sequence[Trial]:

@@ -211,7 +211,7 @@ def _robustness_json(summary: Summary, found: Robustness) -> dict[str, Any]:
         "config": dict(found.config),
         "winner": summary.is_winner(found.config),
         **_fields(found, "verdict", "pairs", "failure"),
-        "text": say_robustness(found, "winner" if summary.is_winner(found.config) else "candidate"),
+        "text": say_robustness(found, summary.side if summary.is_winner(found.config) else "candidate"),
         "check_loads": [
             {
                 **_fields(each.check_load, "name", "connections", "keepalive", "slow_clients"),

@@ -19,6 +19,7 @@ from tuner.report.rows import (
     describe_limit,
     describe_rates,
     describe_tail,
+    describe_unlike_rates,
     host_rows,
     load_rows,
     table_of_arms,
@@ -71,24 +72,24 @@ def final_screen(
         warnings: about the exports; they stand above them.
         is_short: whether details are left out, so that 24 lines are enough for most studies.
     """
-    found = summary.winner_elsewhere
-    has_warnings = found is not None and (found.is_rejected or bool(found.warnings))
+    from tuner.report.summary import as_candidate
+
+    measured = summary if summary.found is None else as_candidate(summary)
     parts: list[RenderableType] = _changes(summary, is_short=is_short)
-    parts += [] if is_short else _capacity(summary)
-    parts += _limits(summary)
-    if has_warnings or not is_short:
-        parts += _robustness(summary, only_winner=is_short)
+    parts += [] if is_short else _capacity(measured)
+    parts += _limits(measured)
+    parts += _robustness(summary, is_short=is_short)
     parts += [] if is_short else _mixes(summary)
     parts += _everywhere(summary)
     if summary.front and not is_short:
         parts += [Text(""), _front(summary)]
     parts += _places(summary, report, exports, warnings, is_short=is_short)
-    parts += [Text(""), arms_table(arm_rows(summary), bold=summary.side)]
+    parts += [Text(""), arms_table(arm_rows(measured), bold=summary.side)]
     if summary.latency is not None:
         rate = f"p99 at {say_rate(summary.latency.rate_rps)} requests/s: "
         default, winner = summary.latency.default_p99, summary.latency.winner_p99
         parts.append(Text(f"{rate}{say_quantile(default)} → {say_quantile(winner)}"))
-    rates = describe_rates(summary.default, summary.winner, is_fixed=summary.latency is not None)
+    rates = describe_unlike_rates(measured)
     notes = ((rates, "dim"), (describe_tail(summary), "yellow"), (describe_limit(summary), "dim"))
     parts += [Text(note, style=style) for note, style in notes if note]
     parts += [Text(""), *_age(summary.gain, ("default", summary.side))]
@@ -286,20 +287,26 @@ def _mixes(summary: "Summary") -> list[RenderableType]:
     return [Text(""), table] if table.row_count else []
 
 
-def _robustness(summary: "Summary", *, only_winner: bool = False) -> list[RenderableType]:
-    """Show how the winner fares under loads that it was not tuned on, and what was rejected."""
+def _robustness(summary: "Summary", *, is_short: bool) -> list[RenderableType]:
+    """Show how the winner fares under loads that it was not tuned on, and what was rejected.
+
+    On a short screen warnings alone, and one rejection where a rejected one is not shown anyway.
+    """
     table = Table.grid(padding=(0, 2))
     table.add_column(no_wrap=True)
     found = summary.winner_elsewhere
-    for each in () if only_winner else summary.robustness:
+    for each in () if is_short else summary.robustness:
         if each.is_rejected and each is not found:
             table.add_row("rejected", Text(say_robustness(each, "candidate"), style="yellow"))
-    elsewhere = [dict(each.config) for each in summary.robustness if each.is_rejected]
-    for rejection in () if only_winner else summary.rejections:
+    elsewhere = [] if is_short else [dict(each.config) for each in summary.robustness if each.is_rejected]
+    others = [each for each in summary.rejections if not summary.is_winner(each.config)]
+    first = others[:1] if summary.gain is not None and not summary.gain.is_proven else []
+    for rejection in first if is_short else summary.rejections:
         if dict(rejection.config) not in elsewhere:
             said = f"{', '.join(summary.show_changes(rejection.config))}: {say_rejection(rejection.reason)}"
             table.add_row("rejected", Text(make_printable(said), style="yellow"))
-    if found is not None and (told := say_robustness(found)):
+    is_told = found is not None and (not is_short or found.is_rejected or bool(found.warnings))
+    if is_told and found is not None and (told := say_robustness(found, summary.side)):
         style = "bold red" if found.is_rejected else "yellow" if found.warnings else ""
         table.add_row("robustness", Text(told, style=style))
     return [Text(""), table] if table.row_count else []

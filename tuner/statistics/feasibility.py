@@ -87,14 +87,14 @@ def _say(metric: str, seen: CredibleInterval | None) -> str:
     if seen is None:
         return "was not measured"
     if metric == FAILURE_RATE:
-        low, value, high = (_say_share(each) for each in (seen.low, seen.value, seen.high))
+        low, value, high = (say_share(each) for each in (seen.low, seen.value, seen.high))
         return f"fails {value} [{low}, {high}] of its requests"
     if metric == GOODPUT_RPS:
         return f"serves {seen.value:,.0f} [{seen.low:,.0f}, {seen.high:,.0f}] requests/s"
     return f"has {metric} {seen.value:.3g} [{seen.low:.3g}, {seen.high:.3g}]"
 
 
-def _say_share(share: float) -> str:
+def say_share(share: float) -> str:
     """Write a share with two digits, but not 100 % as 1e+02."""
     return f"{100 * share:.2g} %" if share < 0.995 else "100 %"  # noqa: PLR2004 - what rounds to it
 

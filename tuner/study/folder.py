@@ -190,8 +190,8 @@ def _follow(path: Path) -> Path:
 def list_files(folder: Path, *, study_folder: Path) -> tuple[Path, ...]:
     """List the files of a folder inside a study's own, sorted; none when it is not there."""
     try:
-        with _entered(study_folder) as top:
-            directory = open_folder(folder, within=top)
+        with _entered_above(folder, study_folder) as above:
+            directory = open_folder(folder, within=above)
             try:
                 names = sorted(os.listdir(directory))  # noqa: PTH208 - by its descriptor
             finally:

@@ -10,6 +10,8 @@ from tuner.commands.outputs import find_results, write_export, write_results
 from tuner.commands.page import make_page, write_page
 from tuner.commands.session import Reading
 from tuner.errors import TargetError, UsageError
+from tuner.report.summary import Found
+from tuner.statistics.baseline_level import Speedup
 
 
 @pytest.fixture
@@ -65,6 +67,16 @@ def test_what_was_written_is_found_again(reading, settings):
 
     found = find_results(settings)
     assert (found.report, set(found.exports)) == (written.report, set(written.exports))
+
+
+def test_the_files_of_a_candidate_are_found_again(reading, settings):
+    summary = reading.summary
+    estimate = Speedup(log_ratio=0.3, variance=0.01)
+    found = Found(config=summary.winner.config, speedup=estimate, reason="it fails")
+    written = write_results(replace(reading, summary=replace(summary, winner=None, gain=None, found=found)))
+
+    assert len(written.exports) > 1
+    assert set(find_results(settings).exports) == set(written.exports)
 
 
 def test_a_report_may_be_written_anywhere(reading, settings, tmp_path):

@@ -8,10 +8,11 @@ import pytest
 from rich.console import Console
 
 from tests.unit.simulated_study import make_summary
-from tuner.explain.explanation import Effect, Explanation, Finding, Proof
+from tuner.explain.explanation import Effect, Explanation, Finding, Other, Proof
 from tuner.report.conclusions import conclude, say_proof
 from tuner.report.explanation.as_json import depth_json, explanation_json
 from tuner.report.explanation.screen import depth_screen, explain_screen
+from tuner.report.terminal import headline
 
 
 @pytest.fixture(scope="module")
@@ -51,7 +52,58 @@ def test_nobody_is_told_to_keep_the_settings_of_what_is_not_shipped(summary):
     said = conclude(summary.space, summary.explanation, is_shipped=False).conclusions
 
     assert not [each for each in said if each.startswith("Keep ")]
-    assert [each for each in said if each.startswith("The estimated gain comes from ")]
+    assert [each for each in said if each.startswith("The gain comes from ")]
+
+
+def test_what_is_not_shipped_has_nothing_to_revert(summary):
+    first, second, *rest = summary.explanation.settings
+    settings = (
+        replace(first, finding=Finding.NO_EFFECT, bound=0.02),
+        replace(second, finding=Finding.HARMFUL),
+        *rest,
+    )
+
+    said = conclude(
+        summary.space, replace(summary.explanation, settings=settings), is_shipped=False
+    ).conclusions
+
+    assert f"{first.parameter} has no effect." in said
+    assert f"{second.parameter} makes the server slower." in said
+    assert "go back" not in "".join(said)
+
+
+@pytest.mark.parametrize("gain", [effect(1.02, 0.99, 1.05), effect(0.8, 0.7, 0.9), None])
+def test_without_a_gain_there_is_none_to_keep_and_a_loss_is_not_to_be_proven(summary, gain):
+    proof = Proof(pairs=None, seconds=0.0, noise=0.06, expected=effect(0.8, 0.7, 0.9))
+    assert summary.explanation.tolerances
+
+    found = conclude(summary.space, replace(summary.explanation, gain=gain, proof=proof))
+
+    assert found.tolerances == ()
+    assert found.proof is None
+    assert "keeps the gain" not in "".join(found.conclusions)
+    assert "prove" not in "".join(found.conclusions)
+
+
+def test_nobody_is_told_to_try_what_was_rejected(summary):
+    name = next(iter(summary.changes))
+    value = summary.changes[name][1]
+    other = Other(
+        parameter=name, default=summary.space.default()[name], value=value, finding=Finding.HELPS,
+        effect=effect(1.2, 1.1, 1.3),
+    )  # fmt: skip
+    found = replace(summary.explanation, others=(other,))
+    rejected = [summary.space.complete({name: value})]
+
+    assert f"Try {name}" in "".join(conclude(summary.space, found).conclusions)
+    said = "".join(conclude(summary.space, found, rejected=rejected).conclusions)
+    assert "Try " not in said
+    assert "1.20× [1.10, 1.30], but a candidate with it was rejected." in said
+
+
+def test_the_first_line_says_what_the_screen_of_the_study_ends_with(summary):
+    for each in (summary, replace(summary, gain=None, winner=None), make_summary(pairs=0)):
+        assert show(explain_screen(each), 400).splitlines()[0] == show(headline(each), 400).strip()
 
 
 def test_what_is_not_proven_begins_with_why_and_what_would_prove_it(summary):

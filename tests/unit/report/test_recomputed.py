@@ -172,11 +172,17 @@ def test_a_verdict_other_than_improved_has_its_reason_wherever_it_is_shown(setti
     console.print(final_screen(summary))
     assert "rejected" in console.export_text()
     assert [row[0] for row in constraint_rows(summary)] == ["every trial works", "failure_rate <= default"]
+    # The figures are of the pairs of this candidate alone: others were rejected after pairs of their own.
+    gain = summary.gain
+    assert sum(each.role is Role.CONFIRM for each in summary.trials) > 2 * gain.pairs
+    assert summary.winner.trials == summary.default.trials == len(summary.pair_ratios) == gain.pairs
+    assert summary.winner.goodput_rps / summary.default.goodput_rps == pytest.approx(gain.ratio)
     # Every place has the counts of the verdict.
     (_, broken) = summary.assessments
-    assert side_rows(summary)[-1] == (
-        "over all trials, failure_rate <= default", broken.finding_of_default, broken.finding
-    )  # fmt: skip
+    title, default, candidate = side_rows(summary)[-1]
+    assert title == "failure_rate, all trials"
+    assert broken.finding_of_default.startswith(f"fails {default} [")
+    assert broken.finding.startswith(f"fails {candidate} [")
     assert "No request failed" not in render_report(summary)
 
 

@@ -12,13 +12,14 @@ from tests.unit.simulated_study import make_summary
 from tuner.export.provenance import describe_origin
 from tuner.records import CheckLoad
 from tuner.report.page import render_report
-from tuner.report.rows import robustness_rows
+from tuner.report.rows import robustness_rows, side_rows
 from tuner.report.summary import Found, as_candidate
 from tuner.report.summary_json import summary_json
 from tuner.report.terminal import final_screen
 from tuner.report.wording import say_robustness
 from tuner.statistics.baseline_level import Speedup
 from tuner.statistics.confirmation.robustness import Checked, Robustness, Side
+from tuner.study.facts import Rejection
 
 SUMMARY = make_summary(searches=6)
 FEW = CheckLoad(name="25 connections", changes="connections", connections=25, keepalive=True)
@@ -221,6 +222,32 @@ def test_the_page_of_a_rejected_candidate_has_its_failures_beside_the_default():
     assert "What the candidate changes" in cells
     assert "does it help?" not in cells
     assert "helps" not in cells.split("Conclusions")[0]
+
+
+def test_the_screen_has_the_candidate_beside_the_default_as_the_page_has():
+    rows = [line.split() for line in show(NOT_SHIPPED).splitlines()]
+    page = side_rows(as_candidate(NOT_SHIPPED))
+
+    assert [row[1] for row in rows if row[:1] == ["candidate"]] == [page[0][2]]
+
+
+def test_a_short_screen_of_what_is_not_proven_says_what_was_rejected_before():
+    gain = replace(SUMMARY.gain, verdict="no worse")
+    rejection = Rejection(config=SUMMARY.winner.config, reason="not confirmed: the winner breaks a <= 1")
+    other = SUMMARY.space.complete({"aio": "threads"})
+    unproven = replace(
+        SUMMARY, gain=gain, rejections=(replace(rejection, config=other), rejection),
+        robustness=(found(checked(MANY, 8000, finding="undecided")),),
+    )  # fmt: skip
+    console = Console(width=200, file=StringIO())
+    console.print(final_screen(unproven, is_short=True))
+    screen = console.file.getvalue()
+
+    assert "rejected    aio threads: the candidate breaks a <= 1" in screen
+    assert screen.count("rejected") == 1
+    assert "candidate 8,000 requests/s" in screen
+    assert "winner" not in screen
+    assert "winner" not in summary_json(unproven)["robustness"][0]["text"]
 
 
 def test_scripts_get_what_was_found_with_its_reason():

@@ -122,6 +122,8 @@ def test_p99s_of_different_rates_are_said_not_to_compare_and_where_they_do():
     assert describe_rates(slow, replace(fast, latency_p99_ms=None)) == ""
     assert said in show(final_screen(shown))
     assert said in words_of(render_report(shown))
+    for longer in ("standard", "thorough"):  # such a study has measured what it can
+        assert "--preset" not in show(final_screen(replace(shown, preset=longer)))
     assert ">p99, corrected; do not compare<" in render_report(shown)
     compared = Comparison(first=slow, second=fast, gain=LONGER)
     assert said in show(comparison_table(compared, "a", "b"))

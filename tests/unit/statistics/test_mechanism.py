@@ -4,7 +4,7 @@ import pytest
 
 from tuner.ports import Failures
 from tuner.records import Blame, Role, State, Trial, Verdict, Window
-from tuner.statistics.mechanism import FIGURES, compare_mechanisms
+from tuner.statistics.mechanism import FIGURES, attribute_mechanisms, compare_mechanisms
 
 
 def window(correct, verdicts=(), **counters):
@@ -139,3 +139,14 @@ def test_a_window_without_a_correct_response_has_nothing_per_request():
 
 def test_every_figure_has_a_name_of_its_own():
     assert len({figure.name for figure in FIGURES}) == len(FIGURES)
+
+
+def test_failed_requests_of_a_setting_are_left_to_what_counts_them():
+    """Where most trials have none, a mean of logarithms is no share that anybody could count."""
+    bad = Window(started_s=0.0, duration_s=5.0, correct=95_000, failures=Failures(status=5_000))
+    some = [trial(bad, bad) for _ in range(3)] + trials(100_000, server_cpu_s=[3.1, 3.0, 3.05])
+    all_trials = [*trials(100_000, server_cpu_s=[3.1, 3.12, 3.08, 3.1]), *some]
+
+    found = attribute_mechanisms(all_trials, {"a": [False] * 4 + [True] * 6})
+
+    assert "failed" not in str(found)

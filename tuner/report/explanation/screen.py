@@ -11,8 +11,8 @@ from rich.text import Text
 
 from tuner.explain.explanation import CurvePoint, Depth, Effect, Explanation, Finding, Other, Setting
 from tuner.report.summary import Summary
-from tuner.report.terminal import FittingTable, fitting_table
-from tuner.report.wording import NOTHING, make_printable, say_estimate, say_gain, say_percent
+from tuner.report.terminal import FittingTable, fitting_table, headline
+from tuner.report.wording import NOTHING, make_printable, say_estimate, say_percent
 from tuner.space import Space
 
 STYLES = {Finding.HELPS: "green", Finding.HARMFUL: "red"}
@@ -58,13 +58,9 @@ class EffectBar:
 def explain_screen(summary: Summary) -> Group:
     """Return the explanation of a study."""
     found = summary.explanation or Explanation(metric="", refusal="It was read without an explanation.")
-    gain = summary.gain
-    if gain is None:
-        said = f"{summary.study}: {summary.state}, no confirmed gain."
-    else:
-        said = f"{summary.study}: {gain.verdict}, {say_gain(gain)} of {summary.side} against default."
+    said = headline(summary)
     if found.refusal:
-        return Group(_text(f"{said} {found.refusal}"))
+        return Group(said, _text(found.refusal))
     space = summary.space
     sections: list[tuple[str, RenderableType | None]] = [
         ("Conclusions", _list([*found.conclusions])),
@@ -75,7 +71,7 @@ def explain_screen(summary: Summary) -> Group:
         *([_beside(space, found.beside)] if found.beside is not None else []),
         ("", _text(_say_foot(found), "dim")),
     ]
-    parts: list[RenderableType] = [_text(said, "bold")]
+    parts: list[RenderableType] = [said]
     for title, drawn in sections:
         if drawn is not None:
             parts += [Text(""), *([Text(title, style="bold")] if title else []), drawn]

@@ -156,7 +156,7 @@ def test_a_gain_that_is_not_proven_says_what_would_prove_it() -> None:
     text = shown(replace(FOUND, is_confirmed=False, proof=proof, conclusions=(said,)), gain=None, winner=None)
 
     assert said in text
-    assert "These are estimates for the best configuration so far. No pairs confirmed it." in text
+    assert "These are estimates for the best configuration. No pairs confirmed it." in text
 
 
 def test_where_nothing_is_changed_the_conclusions_and_the_other_settings_are_left() -> None:
