@@ -42,6 +42,7 @@ from tuner.kit.load_output import (
     unreadable,
     version_in,
 )
+from tuner.kit.packages import Package
 from tuner.ports import Argv, Completed, Failures, Files, Latency, LoadResult, RequestKind, Workload
 
 # wrk's percentile(100) looks for one sample more than there are and returns 0: `max` stands for it.
@@ -77,7 +78,7 @@ class Wrk:
     """The load generator wrk."""
 
     name: ClassVar[str] = "wrk"
-    package: ClassVar[str] = "wrk"
+    package: ClassVar[str] = Package("wrk", apk="wrk")
     keeps_asking: ClassVar[bool] = True
 
     def version_command(self) -> Argv | None:
