@@ -107,6 +107,41 @@ def test_the_page_of_the_json_output_names_every_key_of_a_study():
     assert sorted({key for part in parts for key in part} - named) == []
 
 
+WRITERS = {
+    "compare": "report/summary_json.py report/contest/rows.py", "versus": "report/contest/rows.py",
+    "sweep": "report/sweep/__init__.py", "curve": "report/curve/__init__.py",
+    "verify": "report/regression/forms.py", "gate": "report/regression/forms.py",
+    "check": "commands/check.py", "fleet": "report/fleet/__init__.py", "init": "cli/init_command.py",
+    "advise": "report/advice.py", "apply": "cli/host_commands.py cli/printing.py",
+    "restore": "cli/host_commands.py cli/printing.py",
+}  # fmt: skip
+"""Command → the modules that write its JSON."""
+
+
+def _read(module: str) -> str:
+    return (ROOT / "tuner" / module).read_text()
+
+
+def _writes(text: str, key: str) -> bool:
+    return key in WRITERS or re.search(rf'"{key}"|\b{key}=', text) is not None
+
+
+def test_the_page_of_the_json_output_names_no_key_that_a_command_does_not_write():
+    _, _, section = (ROOT / "docs/json-output.md").read_text().partition("## Other commands\n")
+    rows = re.findall(r"^\| (`.+?) \| (`.+) \|$", section, re.MULTILINE)
+    wrong = []
+    for commands, keys in rows:
+        known = {each.split()[0] for each in re.findall(r"`([^`]+)`", commands)} & WRITERS.keys()
+        texts = ["".join(map(_read, WRITERS[command].split())) for command in known]
+        first, *more = re.findall(r"`(\w+)`", keys)
+        # The first key is of every command in the row; others may be of one.
+        wrong += [f"{commands}: {first}" for text in texts if not _writes(text, first)]
+        wrong += [f"{commands}: {key}" for key in more if not _writes("".join(texts), key)]
+
+    assert len(rows) >= 8
+    assert wrong == []
+
+
 def test_the_first_screen_of_the_readme_has_at_most_45_lines():
     first, _, _ = (ROOT / "README.md").read_text().partition("\n## ")
 

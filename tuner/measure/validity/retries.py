@@ -9,7 +9,7 @@ from tuner.measure.validity.facts import DEFAULTS, Thresholds, percent
 from tuner.records import Blame, Verdict
 
 NOISY = "host: too noisy"
-LEAVE = "Stop what else runs here, or use another machine. Run the same command again to resume."
+LEAVE = "Stop what else runs here, or use another machine. Then run the same command again."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
