@@ -213,16 +213,21 @@ def _show_age(seconds: float) -> str:
 
 
 def _propose(settings: Mapping[str, ProposalEntry], seen: SeenServer) -> Iterator[Proposal]:
+    proposed: set[str] = set()
     for name, entry in settings.items():
+        if entry.goes_with is not None and entry.goes_with not in proposed:
+            continue
         if entry.when is not None and not seen.rules.holds(entry.when, seen.scope):
             continue
         told = None if entry.current is None else seen.rules.evaluate(entry.current, seen.scope)
-        current = seen.current.get(name, seen.scope.get(identifier(name))) if told is None else told
+        if told is None and entry.outside is None:  # elsewhere, a setting of this name is another one
+            told = seen.current.get(name, seen.scope.get(identifier(name)))
         value = None if entry.value is None else _as_whole(seen.rules.evaluate(entry.value, seen.scope))
-        if value is not None and current is not None and not _lifts(value, current, entry.lifts):
+        if value is not None and told is not None and not _lifts(value, told, entry.lifts):
             continue
+        proposed.add(name)
         yield Proposal(
-            name=name, current=current, value=value, why=seen.rules.fill(entry.why, seen.scope),
+            name=name, current=told, value=value, why=seen.rules.fill(entry.why, seen.scope),
             place=(
                 find_place(name, seen.files, seen.kernel, line=entry.line)
                 if entry.outside is None

@@ -82,6 +82,9 @@ class ProposalEntry(_Entry):
         HIGHER, description="Values that lift the limit, against the one now; others are not proposed."
     )
     when: Condition | None = Field(None, description="Condition under which it is proposed.")
+    goes_with: Name | None = Field(
+        None, description="An earlier setting of the rule; without a proposal for it, this one lifts nothing."
+    )
     studied_as: Name | None = Field(
         None, description="The setting of a study from which this one follows; with `studied_value`."
     )

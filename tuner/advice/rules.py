@@ -143,6 +143,10 @@ def _check_rules(document: Document, file: RuleFile) -> None:
     """Check that each rule of a file proves something."""
     for name, rule in file.rules.items():
         place = document.place(("rules", name))
+        for number, (setting, proposal) in enumerate(rule.settings.items()):
+            if proposal.goes_with not in {None, *list(rule.settings)[:number]}:
+                wrong = f"{setting} goes with {proposal.goes_with}, which is no setting before it"
+                raise problem(place, wrong, suggest(proposal.goes_with or "", rule.settings))
         if not rule.now and not rule.next:
             raise problem(place, "nothing proves this limit", "Add `now:` or `next:`")
         for number, entry in enumerate((*rule.now, *rule.next)):

@@ -65,6 +65,8 @@ def test_each_proposal_lifts_its_limit_whatever_is_read(file: str):
         for finding in look(file, scope, seed):
             for each in finding.proposals:
                 entry = rules.file.rules[finding.rule.partition(".")[2]].settings[each.name]
+                if entry.outside is not None and entry.current is None and each.current is not None:
+                    wrong.append(f"{finding.rule}: {each.name} is not known there")
                 proposed[finding.rule, each.name] += each.value is not None or entry.value is None
                 if each.value is None or isinstance(each.value, (bool, str)):
                     continue
@@ -83,6 +85,13 @@ def test_each_proposal_lifts_its_limit_whatever_is_read(file: str):
 
     assert sorted(set(wrong))[:5] == []
     assert never == []
+
+
+def test_a_setting_that_only_makes_room_for_another_is_not_proposed_alone():
+    facts = {"worker_connections": 65535, "open_files_limit": 7488, "open_files_most": 20000}
+    (found,) = [each for each in look("nginx", facts) if each.rule == "nginx.worker_connections"]
+
+    assert found.proposals == ()
 
 
 POOLS = ((5, 1, 2, 3), (8, 5, 7, 8), (20, 4, 9, 16), (1, 1, 1, 1))
