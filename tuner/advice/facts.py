@@ -80,6 +80,7 @@ SERVER_FACTS: Mapping[str, str] = {
     "idle_connections": "those of them on which no request came since the last response, for 0.3 s or more",
     "queue_waiting": "connections in the fullest accept queue",
     "queue_limit": "length of that queue",
+    "queue_address": "address and port, or socket, of that queue",
     "cpu_quota": "CPUs that the control group allows",
     "cpus_allowed": "CPUs that the server may use: of its CPU set, and no more than its quota (rounded up)",
     "throttled_share": "share of quota periods in which the control group was stopped during the look",

@@ -222,7 +222,9 @@ def find_server_facts(
     _find_processes(facts, host, server, after)
     if queues := (*before.queues, *after.queues):
         fullest = max(queues, key=lambda each: each.waiting / max(1, each.limit))
-        facts.values.update(queue_waiting=fullest.waiting, queue_limit=fullest.limit)
+        facts.values.update(
+            queue_waiting=fullest.waiting, queue_limit=fullest.limit, queue_address=fullest.address
+        )
     _find_connections(facts, host, server, after)
     _find_configured(facts, server, after)
     _find_room(facts, host, server.installation.log)

@@ -86,7 +86,7 @@ def test_the_committed_schema_is_the_generated_one():
         ("    cost: Memory.\n", "", "the key cost is missing"),
         ("when: connections > worker_connections * workers", "log: '('", "is no regular expression"),
         ("    now:\n", "    causes: [queue]\n    now:\n", "there is no rule queue"),
-        ("        value: 2", "        goes_with: one\n        value: 2", "worker_connections goes with one, which"),
+        ("        value: 2", "        goes_with: one\n        value: 2", "worker_connections goes with one"),
         ('        evidence: "{connections} are open"\n', "", "Give `when:` with `evidence:`"),
     ],
 )  # fmt: skip
