@@ -12,7 +12,8 @@ from pathlib import Path, PurePosixPath
 import pytest
 
 from tests.unit.simulated_study import make_summary
-from tuner.adapters.servers.apache import DROP_IN, Apache
+from tuner.adapters.servers.apache import Apache
+from tuner.adapters.servers.apache.builds import BUILDS, DEBIAN, ApacheBuild, write_place
 from tuner.adapters.servers.sysctl import Sysctl
 from tuner.campaign.prepare import prepare
 from tuner.commands.outputs import write_export
@@ -62,9 +63,9 @@ def read_winner(tmp_path: Path, servers: str, winning: Mapping[str, Scalar]) -> 
     return Reading(settings=setup.settings, space=setup.space, summary=summary, setup=setup)
 
 
-def export_apache() -> dict[str, bytes]:
+def export_apache(build: ApacheBuild = DEBIAN) -> dict[str, bytes]:
     summary = summarize_winner(load("apache-event", "apache"), APACHE_WINNER)
-    facts = Facts(version=(2, 4, 62), drop_in=DROP_IN)
+    facts = Facts(version=(2, 4, 62), drop_in=write_place(build, "apache"))
     assert summary.winner is not None
     rendered = {"apache": render_both(Apache(), summary.space, summary.winner.config, facts)}
     return export(summary, "apache", rendered=rendered)
@@ -245,21 +246,20 @@ def test_the_apache_fragment_is_in_force_in_the_layout_of_red_hat_and_is_undone(
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(text)
     (folder / "bin/httpd").chmod(0o755)
-    write(folder, export_apache())
-    head = (folder / "tuner-apache.conf").read_text()
-    (put,) = re.findall(r"(?m)^# on Red Hat and its like: (.*) && systemctl restart httpd; undo: rm", head)
-    (path,) = re.findall(r"/etc/httpd/\S+", put)
+    (build,) = (each for each in BUILDS if each.installer == "dnf")
+    write(folder, export_apache(replace(build, drop_ins=build.directory / build.drop_ins)))
+    (put,) = re.findall(r"(?m)^# apply: (.*)$", (folder / "tuner-apache.conf").read_text())
 
     said = run_apart(
         f"{OVER_ETC}httpd -t\n{put}\nhttpd -k start\n"
         "for i in $(seq 100); do curl -s http://127.0.0.1/server-status?auto && break; sleep 0.05; done\n"
         "ss -Hltn 'sport = :80'\nhttpd -k stop\n"
-        f"rm {path}\nhttpd -t\n"
+        "sh tuner-apache-undo.sh\nhttpd -t\n"
         "rm -f /etc/httpd/logs/*\n: >/etc/httpd/logs/error_log\ndiff -r httpd /etc/httpd",
         folder,
     )
 
-    assert said.count("Syntax OK") == 3
+    assert said.count("Syntax OK") == 4
     scoreboard = re.search(r"^Scoreboard: (\S+)$", said, re.MULTILINE)
     assert scoreboard is not None
     assert len(scoreboard[1]) == 200, "MaxRequestWorkers is what the winner had"

@@ -28,10 +28,10 @@ def export_drop_in(summary: Summary, server: str, rendered: Rendered, drop_in: D
     if not lines and not elsewhere:
         return {}
     installed = rendered.installed
-    enable, check = shlex.join(drop_in.enable), shlex.join(drop_in.check)
+    steps = (("cp", name, f"{drop_in.directory}/"), drop_in.enable, drop_in.check)
     head = write_head(
         summary,
-        f"apply: cp {name} {drop_in.directory}/ && {enable} && {check}",
+        f"apply: {' && '.join(shlex.join(step) for step in steps if step)}",
         f"then stop and start the server: {drop_in.note}",
         f"undo: sh {undo}",
         *([drop_in.elsewhere] if drop_in.elsewhere else []),
@@ -61,7 +61,7 @@ def write_undo(summary: Summary, path: PurePosixPath, drop_in: DropIn) -> bytes:
         "#!/bin/sh\n"
         + write_head(summary, "removes these settings; run as root")
         + "set -eu\n"
-        + f"{shlex.join(drop_in.disable)}\n"
+        + (f"{shlex.join(drop_in.disable)}\n" if drop_in.disable else "")
         + f"rm -f {shlex.quote(str(path))}\n"
         + f"{shlex.join(drop_in.check)}\n"
         + f'echo "Stop and start the server now: {shlex.join(drop_in.restart)}"\n'

@@ -30,7 +30,7 @@ class DropIn:
 
     directory: PurePosixPath
     enable: Argv
-    """Switches the file on, as `a2enconf tuner-apache`; the file is tuner-SERVER.conf."""
+    """Switches the file on, as `a2enconf tuner-apache`, if need be; the file is tuner-SERVER.conf."""
     disable: Argv
     check: Argv
     restart: Argv
@@ -39,7 +39,7 @@ class DropIn:
     log_directory: str
     """What its files write for the directory of its logs."""
     elsewhere: str = ""
-    """How the file is put in and taken out where the server is packaged otherwise."""
+    """What has to be done by hand besides."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from tuner.adapters.servers.apache import log_format, protocols
 from tuner.adapters.servers.apache import status as status
-from tuner.adapters.servers.apache.builds import BUILDS, find_build
+from tuner.adapters.servers.apache.builds import BUILDS, build_of, find_build, write_place
 from tuner.adapters.servers.apache.config import CONFIG_FILE, write_configuration
 from tuner.adapters.servers.apache.drop_in import write_drop_in
 from tuner.adapters.servers.apache.installation import (
@@ -37,7 +37,6 @@ from tuner.ports import (
     Argv,
     Completed,
     Config,
-    DropIn,
     Facts,
     FileReader,
     Files,
@@ -59,25 +58,6 @@ OPEN_FILES = 8192
 SPARE_FILES = 192
 """Of a process besides its connections: logs, listeners, pages that are being sent."""
 
-
-def _drop_in(server: str) -> DropIn:
-    return DropIn(
-        # Debian includes conf-enabled after mods-enabled (apache2.conf), and of a directive that is given
-        # twice at server level the last one counts, so it overrides mods-available/mpm_event.conf.
-        directory=PurePosixPath("/etc/apache2/conf-available"),
-        enable=("a2enconf", f"tuner-{server}"),
-        disable=("a2disconf", f"tuner-{server}"),
-        check=("apachectl", "configtest"),
-        restart=("systemctl", "restart", "apache2"),
-        note="a reload changes neither ServerLimit, ThreadLimit nor ListenBacklog",
-        log_directory="${APACHE_LOG_DIR}",
-        # There httpd.conf includes conf.d/*.conf as its last line.
-        elsewhere=f"on Red Hat and its like: cp tuner-{server}.conf /etc/httpd/conf.d/zz-tuner.conf && "
-        "httpd -t && systemctl restart httpd; undo: rm that file, and restart httpd",
-    )
-
-
-DROP_IN = _drop_in("apache")
 
 _COMPLAINT = re.compile(
     # Saturation, as the prefork, worker and event MPMs word it.
@@ -189,7 +169,8 @@ class Apache(ApacheMpm):
     name: ClassVar[str] = "apache"
 
     def detect(self, host: Host) -> Facts:
-        return replace(super().detect(host), drop_in=_drop_in(self.name))
+        facts = super().detect(host)
+        return replace(facts, drop_in=write_place(build_of(facts), self.name))
 
     def find(self, host: Host) -> Installation:
         return find_apache(host, self.package, self.mpm, named=self._program)

@@ -13,7 +13,7 @@ from pathlib import PurePosixPath
 from tuner.errors import TargetError
 from tuner.kit.builds import match_builds
 from tuner.kit.programs import COMMAND_TIMEOUT_S
-from tuner.ports import Build, Facts, Host
+from tuner.ports import Argv, Build, DropIn, Facts, Host
 
 BASE_MODULES = ("log_config", "logio", "unixd")
 """Every configuration needs them; Debian compiles them in."""
@@ -28,12 +28,18 @@ class ApacheBuild(Build):
     modules: PurePosixPath
     types: PurePosixPath
     """Its table of MIME types."""
+    drop_ins: PurePosixPath
+    """Where an administrator puts a file of settings."""
+    is_included: bool = True
+    """Whether its configuration reads the files there; else a line has to be added."""
     control: str = ""
     """What is run in place of the program, and gives it the environment that its configuration needs."""
     mpm_file: str = ""
     """Where an administrator chooses the MPM; empty where that is done with a2enmod."""
     loads: tuple[str, ...] = BASE_MODULES
     """Modules besides those of Debian's configuration that it has as files."""
+    restart: Argv = ()
+    """Restarts its service; empty where systemd does."""
     packages: Mapping[str, str] = field(default_factory=dict)
     """Module → package, of those that its main package does not have."""
 
@@ -45,6 +51,7 @@ DEBIAN = ApacheBuild(
     directory=PurePosixPath("/etc/apache2"),
     modules=PurePosixPath("/usr/lib/apache2/modules"),
     types=PurePosixPath("/etc/mime.types"),
+    drop_ins=PurePosixPath("/etc/apache2/conf-available"),
     users=("www-data",),
     services=("apache2",),
     installer="apt-get",
@@ -64,6 +71,7 @@ BUILDS = (
         directory=PurePosixPath("/etc/httpd"),
         modules=PurePosixPath("/usr/lib64/httpd/modules"),
         types=PurePosixPath("/etc/mime.types"),
+        drop_ins=PurePosixPath("conf.d"),
         users=("apache",),
         services=("httpd",),
         installer="dnf",
@@ -78,6 +86,8 @@ BUILDS = (
         directory=PurePosixPath("/etc/httpd"),
         modules=PurePosixPath("/usr/lib/httpd/modules"),
         types=PurePosixPath("conf/mime.types"),
+        drop_ins=PurePosixPath("conf/extra"),
+        is_included=False,
         users=("http",),
         services=("httpd",),
         installer="pacman",
@@ -91,11 +101,13 @@ BUILDS = (
         directory=PurePosixPath("/etc/apache2"),
         modules=PurePosixPath("/usr/lib/apache2"),
         types=PurePosixPath("/etc/apache2/mime.types"),
+        drop_ins=PurePosixPath("/etc/apache2/conf.d"),
         users=("apache",),
         services=("apache2",),
         installer="apk",
         package="apache2",
         mpm_file="/etc/apache2/httpd.conf",
+        restart=("rc-service", "apache2", "restart"),
         packages={"ssl": "apache2-ssl", "http2": "apache2-http2"},
     ),
     ApacheBuild(
@@ -105,6 +117,7 @@ BUILDS = (
         directory=PurePosixPath("/etc/apache2"),
         modules=PurePosixPath("/usr/lib64/apache2"),
         types=PurePosixPath("/etc/apache2/mime.types"),
+        drop_ins=PurePosixPath("/etc/apache2/conf.d"),
         users=("wwwrun",),
         services=("apache2",),
         installer="zypper",
@@ -117,6 +130,8 @@ BUILDS = (
         programs=("/usr/local/apache2/bin/httpd",),
         modules=PurePosixPath("modules"),
         types=PurePosixPath("conf/mime.types"),
+        drop_ins=PurePosixPath("conf/extra"),
+        is_included=False,
         users=("www-data", "daemon"),
         services=("httpd", "apache2"),
         mpm_file="conf/httpd.conf",
@@ -147,6 +162,7 @@ def find_build(host: Host, printed: str) -> tuple[ApacheBuild, frozenset[str]]:
             directory=root / each.directory,
             modules=root / each.modules,
             types=root / each.types,
+            drop_ins=root / each.drop_ins,
             mpm_file=str(root / each.mpm_file) if each.mpm_file else "",
         )
         for each in (*alike, *(each for each in BUILDS if each not in alike))
@@ -157,6 +173,25 @@ def find_build(host: Host, printed: str) -> tuple[ApacheBuild, frozenset[str]]:
             if found := _SHARED.findall(listed.stdout.decode(errors="replace")):
                 return each, frozenset(found)
     return likely[0], frozenset()
+
+
+def write_place(build: ApacheBuild, server: str) -> DropIn:
+    """Return where an operator puts a file of settings, and how it is switched on."""
+    name = f"tuner-{server}"
+    line = f"first add `Include {build.drop_ins}/{name}.conf` as the last line of {build.mpm_file}"
+    # Debian includes conf-enabled after mods-enabled (apache2.conf), and of a directive that is given twice
+    # at server level the last one counts, so it overrides mods-available/mpm_event.conf.
+    is_switched = build == DEBIAN
+    return DropIn(
+        directory=build.drop_ins,
+        enable=("a2enconf", name) if is_switched else (),
+        disable=("a2disconf", name) if is_switched else (),
+        check=("apachectl", "configtest") if is_switched else (PurePosixPath(build.programs[0]).name, "-t"),
+        restart=build.restart or ("systemctl", "restart", build.services[0]),
+        note="a reload changes neither ServerLimit, ThreadLimit nor ListenBacklog",
+        log_directory="${APACHE_LOG_DIR}" if is_switched else "logs",
+        elsewhere="" if build.is_included else line,
+    )
 
 
 def build_of(facts: Facts) -> ApacheBuild:

@@ -7,18 +7,20 @@ from pathlib import PurePosixPath
 import pytest
 
 from tests.unit.simulated_study import make_summary
-from tuner.adapters.servers.apache import DROP_IN
+from tuner.adapters.servers.apache.builds import BUILDS, DEBIAN, write_place
 from tuner.errors import UsageError
 from tuner.export import Rendered, Rewritten, export
+from tuner.ports import DropIn
 from tuner.study.facts import TOO_NOISY
 
 SITE = PurePosixPath("/run/tuner-export/apache2.conf")
 SOMAXCONN = PurePosixPath("/proc/sys/net/core/somaxconn")
+PLACE = write_place(DEBIAN, "apache")
 
 
-def apache(before: str, after: str) -> dict[str, str]:
+def apache(before: str, after: str, place: DropIn = PLACE) -> dict[str, str]:
     rendered = {
-        "apache": Rendered(default={SITE: before.encode()}, winner={SITE: after.encode()}, drop_in=DROP_IN)
+        "apache": Rendered(default={SITE: before.encode()}, winner={SITE: after.encode()}, drop_in=place)
     }
     files = export(make_summary(searches=4), "apache", rendered=rendered)
     return {name: content.decode() for name, content in files.items()}
@@ -33,7 +35,24 @@ def test_the_apache_fragment_holds_only_what_differs() -> None:
 
     assert settings(files["tuner-apache.conf"]) == ["ThreadsPerChild 64", "ThreadLimit 64"]
     assert "a2disconf tuner-apache" in files["tuner-apache-undo.sh"]
-    assert "# on Red Hat and its like: cp tuner-apache.conf /etc/httpd/conf.d/" in files["tuner-apache.conf"]
+
+
+@pytest.mark.parametrize(
+    ("name", "apply", "undo"),
+    [
+        ("RHEL, Fedora", "cp tuner-apache.conf conf.d/ && httpd -t", "systemctl restart httpd"),
+        ("Alpine", "cp tuner-apache.conf /etc/apache2/conf.d/ && httpd -t", "rc-service apache2 restart"),
+        ("Arch", "first add `Include conf/extra/tuner-apache.conf` as the last line of ", "-t\n"),
+    ],
+)
+def test_the_apache_fragment_is_put_where_the_build_reads_it(name: str, apply: str, undo: str) -> None:
+    (build,) = (each for each in BUILDS if each.name == name)
+
+    files = apache("Timeout 300\n", "Timeout 60\n", write_place(build, "apache"))
+
+    assert apply in files["tuner-apache.conf"]
+    assert undo in files["tuner-apache-undo.sh"]
+    assert "a2disconf" not in files["tuner-apache-undo.sh"]
 
 
 def test_what_belongs_to_a_site_is_said_and_not_set() -> None:
@@ -132,7 +151,11 @@ def test_an_unproven_gain_is_called_so_in_every_file() -> None:
     assert json.loads(files["tuner.json"])["gain"]["verdict"] == "not proven"
 
     rendered = {
-        "apache": Rendered(default={SITE: b"Timeout 300\n"}, winner={SITE: b"Timeout 60\n"}, drop_in=DROP_IN)
+        "apache": Rendered(
+            default={SITE: b"Timeout 300\n"},
+            winner={SITE: b"Timeout 60\n"},
+            drop_in=write_place(DEBIAN, "apache"),
+        )
     }
     for content in export(summary, "apache", rendered=rendered).values():
         assert b"(NOT PROVEN)" in content
@@ -142,7 +165,11 @@ def test_an_unproven_gain_is_called_so_in_every_file() -> None:
 def test_a_name_with_a_line_break_cannot_leave_its_comment() -> None:
     hostile = replace(make_summary(searches=4), study="x\nLoadModule evil evil.so", workload="a\r\nb\x1b[31m")
     rendered = {
-        "apache": Rendered(default={SITE: b"Timeout 300\n"}, winner={SITE: b"Timeout 60\n"}, drop_in=DROP_IN)
+        "apache": Rendered(
+            default={SITE: b"Timeout 300\n"},
+            winner={SITE: b"Timeout 60\n"},
+            drop_in=write_place(DEBIAN, "apache"),
+        )
     }
     files = export(hostile, "apache", rendered=rendered)
 

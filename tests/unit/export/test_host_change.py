@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from tests.unit.simulated_study import make_summary
-from tuner.adapters.servers.apache import DROP_IN
+from tuner.adapters.servers.apache.builds import DEBIAN, write_place
 from tuner.errors import TargetError, UsageError
 from tuner.export import Rendered, Rewritten, export, write_change
 from tuner.export.host_change import SYSCTL_FILE, find_change
@@ -128,7 +128,9 @@ def test_what_is_pasted_has_one_line_around_each_change_and_what_has_to_be_done_
 def test_where_no_installed_file_is_changed_the_export_of_the_server_is_pasted() -> None:
     main = PurePosixPath("/run/tuner-export/apache2.conf")
     log = b'CustomLog "/run/tuner-export/access.log" combined\n'
-    rendered = Rendered(default={main: log}, winner={main: b"ThreadsPerChild 64\n"}, drop_in=DROP_IN)
+    rendered = Rendered(
+        default={main: log}, winner={main: b"ThreadsPerChild 64\n"}, drop_in=write_place(DEBIAN, "apache")
+    )
 
     text = write_change(make_summary(searches=4), {"apache": rendered})
 

@@ -10,7 +10,7 @@ from rich.console import Console
 
 from tests.unit.simulated_study import make_summary
 from tests.unit.simulation import space_of
-from tuner.adapters.servers.apache import DROP_IN
+from tuner.adapters.servers.apache.builds import DEBIAN, write_place
 from tuner.export import Rendered, Rewritten, export
 from tuner.export.lowered import describe_lowered, find_lowered, keep_limits
 from tuner.ports import Scalar
@@ -98,7 +98,7 @@ TOLD = "# lowers the installed value: worker_connections 4096 → 1024\n"
             lowered={"worker_connections": (4096, 1024)},
         )),
         ("apache", Rendered(
-            default={FILE: b"A 1\n"}, winner={FILE: b"A 2\n"}, drop_in=DROP_IN,
+            default={FILE: b"A 1\n"}, winner={FILE: b"A 2\n"}, drop_in=write_place(DEBIAN, "apache"),
             lowered={"worker_connections": (4096, 1024)},
         )),
         ("h2o", Rendered(

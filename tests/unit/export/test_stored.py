@@ -6,7 +6,7 @@ from pathlib import PurePosixPath
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tuner.adapters.servers.apache import DROP_IN
+from tuner.adapters.servers.apache.builds import DEBIAN, write_place
 from tuner.export import Rendered, Rewritten, differences_from_json, differences_to_json
 from tuner.ports import Service, Upstream
 
@@ -26,8 +26,9 @@ REWRITTEN = st.builds(
 BACKENDS = st.builds(
     Upstream, port=st.integers(0, 9), socket=st.none() | st.just(PurePosixPath("/run/php.sock"))
 )
+PLACES = st.just(write_place(DEBIAN, "apache"))
 RENDERED = st.builds(
-    Rendered, default=FILES, winner=FILES, drop_in=st.none() | st.just(DROP_IN), reason=st.text(),
+    Rendered, default=FILES, winner=FILES, drop_in=st.none() | PLACES, reason=st.text(),
     lowered=LOWERED, backend=st.none() | BACKENDS, installed=st.none() | REWRITTEN,
 )  # fmt: skip
 

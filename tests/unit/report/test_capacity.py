@@ -13,7 +13,7 @@ from rich.console import Console
 from tests.unit.simulated_study import make_summary
 from tests.unit.simulation import make_setup, write_study
 from tests.unit.space.samples import facts
-from tuner.adapters.servers.apache import DROP_IN
+from tuner.adapters.servers.apache.builds import DEBIAN, write_place
 from tuner.commands.apply import apply_winner
 from tuner.commands.outputs import write_results
 from tuner.commands.session import Reading
@@ -46,7 +46,7 @@ RENDERED = {
     "apache": Rendered(
         default={PurePosixPath("/apache2.conf"): b"ThreadsPerChild 25\n"},
         winner={PurePosixPath("/apache2.conf"): b"ThreadsPerChild 64\n"},
-        drop_in=DROP_IN,
+        drop_in=write_place(DEBIAN, "apache"),
     )
 }
 

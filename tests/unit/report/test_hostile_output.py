@@ -15,7 +15,7 @@ from rich.console import Console
 
 from tests.unit.simulated_study import make_summary
 from tuner import cli
-from tuner.adapters.servers.apache import DROP_IN
+from tuner.adapters.servers.apache.builds import DEBIAN, write_place
 from tuner.cli.printing import print_json
 from tuner.errors import Crashed
 from tuner.export import Rendered, export
@@ -229,7 +229,9 @@ SETTINGS = PurePosixPath("/run/tuner-export/apache2.conf")
 SOMAXCONN = PurePosixPath("/proc/sys/net/core/somaxconn")
 RENDERED = {
     "apache": Rendered(
-        default={SETTINGS: b"Timeout 300\n"}, winner={SETTINGS: b"Timeout 60\n"}, drop_in=DROP_IN
+        default={SETTINGS: b"Timeout 300\n"},
+        winner={SETTINGS: b"Timeout 60\n"},
+        drop_in=write_place(DEBIAN, "apache"),
     ),
     "sysctl": Rendered(default={SOMAXCONN: b"4096\n"}, winner={SOMAXCONN: b"65535\n"}),
 }
