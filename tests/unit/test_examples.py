@@ -93,6 +93,22 @@ def test_jobs_have_what_their_services_ask_for():
     assert job["allow_failure"] == {"exit_codes": 6}
 
 
+def test_the_baseline_of_a_merge_request_is_there_again_in_the_next_job(tmp_path: Path):
+    gitlab = yaml.safe_load((EXAMPLES / "gitlab-ci.yaml").read_text())
+    (line,) = (each for each in gitlab["no-slower"]["before_script"] if "worktree" in each)
+    person = "-c user.name=a -c user.email=a@example.org"
+    made = f"git init -q\necho one > web.yaml\ngit add .\ngit {person} commit -qm one"
+    # Between two jobs a runner removes what is not in the repository, and keeps what git knows of it.
+    jobs = f"export CI_MERGE_REQUEST_DIFF_BASE_SHA=HEAD\n{line}\ngit clean -ffdxq\n{line}"
+
+    ran = subprocess.run(["sh", "-ec", f"{made}\n{jobs}"], cwd=tmp_path, capture_output=True, check=False)
+
+    assert ran.returncode == 0, ran.stderr
+    (command,) = (each for each in gitlab["no-slower"]["script"] if " gate " in each)
+    (baseline,) = re.findall(r"--baseline (\S+)", command)
+    assert (tmp_path / baseline).read_text() == "one\n"
+
+
 @pytest.mark.parametrize(
     ("units", "line"),
     [("tuner-verify.*", "Type=oneshot"), ("fleet/tuner-worker@.service", "Restart=always")],
