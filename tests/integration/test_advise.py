@@ -1,9 +1,11 @@
 """`tuner advise` on test hosts where a limit bites for real, and on healthy ones."""
 
 import json
+import os
 import re
 import subprocess
 import time
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -29,9 +31,13 @@ from tests.integration.limits import (
 from tests.integration.waiting import wait_until
 from tests.testbed.bed import Testbed
 from tests.testbed.host import PHP_PORT, TestHost, User
+from tests.unit.advice.samples import BITES
+from tuner.advice.findings import Level
 from tuner.advice.rules import FOLDER, read_file
 from tuner.advice.status_page import ask_status, read_gauges
+from tuner.commands.advise import advise
 from tuner.plugins import make_host
+from tuner.report.advice import measure_command
 
 
 def run_tuner(*arguments: str) -> "subprocess.CompletedProcess[str]":
@@ -147,6 +153,26 @@ def test_a_study_of_a_host_over_ssh_tries_first_what_lifts_its_limit(own_bed: Te
     assert f'path: "http://{web.address}/"' in text
     assert '"worker_connections": {value: 4096, odds: 3, source: "tuner advise: ' in text
     assert checked.returncode == 0, checked.stderr
+
+
+@pytest.mark.more
+@pytest.mark.parametrize("server", ["nginx", "apache", "apache-prefork", "h2o", "php-fpm", "kernel"])
+def test_each_command_that_measures_a_proposal_runs(own_bed: Testbed, tmp_path: Path, server: str):
+    host = own_bed.add_host("web")
+    serve(host, "nginx" if server == "kernel" else server)
+    (host.root / "var/www/index.html").write_text("hello")
+    told = advise(make_host(host.ssh_url), [server])
+    levels = [Level.TRY] if server == "kernel" else [Level.NOW, Level.TRY]
+    commands = [measure_command(replace(BITES, server=server, level=level), told) for level in levels]
+
+    for number, command in enumerate(commands):
+        (folder := tmp_path / str(number)).mkdir()
+        page = f"http://{host.address}:{PHP_PORT}/index.php"
+        words = f"cd {folder}; {command.partition(' && tuner run ')[0].replace('URL', page)}"
+        env = {**os.environ, "PATH": f"{Path(TUNER).parent}:{os.environ['PATH']}"}
+        shell = ["bash", "-ec", words]
+        done = subprocess.run(shell, env=env, capture_output=True, text=True, check=False, timeout=120)
+        assert done.returncode == 0, f"{words}: {done.stderr[-500:]}"
 
 
 @pytest.mark.more

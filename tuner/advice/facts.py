@@ -79,6 +79,7 @@ SERVER_FACTS: Mapping[str, str] = {
     "connections": "established connections at the server's ports",
     "idle_connections": "those of them on which no request came since the last response, for 0.3 s or more",
     "queue_waiting": "connections in the fullest accept queue",
+    "queue_lasting": "connections in the longest accept queue, the lesser of both moments of the look",
     "queue_limit": "length of that queue",
     "queue_address": "address and port, or socket, of that queue",
     "cpu_quota": "CPUs that the control group allows",

@@ -225,6 +225,9 @@ def find_server_facts(
         facts.values.update(
             queue_waiting=fullest.waiting, queue_limit=fullest.limit, queue_address=fullest.address
         )
+        # At one moment, a request may be there that the next free worker takes at once.
+        longest = (max((each.waiting for each in look.queues), default=0) for look in (before, after))
+        facts.values["queue_lasting"] = min(longest)
     _find_connections(facts, host, server, after)
     _find_configured(facts, server, after)
     _find_room(facts, host, server.installation.log)

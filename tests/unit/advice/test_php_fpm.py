@@ -43,8 +43,8 @@ def find(
 @pytest.mark.parametrize(
     ("facts", "level"),
     [
-        ({"workers": 4, "queue_waiting": 1}, Level.NOW),
-        ({"workers": 4, "queue_waiting": 1, "pm": "static"}, Level.NOW),
+        ({"workers": 4, "queue_lasting": 1}, Level.NOW),
+        ({"workers": 4, "queue_lasting": 1, "pm": "static"}, Level.NOW),
         ({"active_children": 4, "listen_queue": 2, "queue_waiting": 0}, Level.NOW),
         ({"active_children": 4, "listen_queue": 0, "queue_waiting": 2}, Level.NOW),
         ({"children_reached": 1, "look_s": 1.0}, Level.NOW),
@@ -64,12 +64,13 @@ def test_processes_sockets_and_the_status_page_show_the_limit(facts: Mapping[str
 @pytest.mark.parametrize(
     "facts",
     [
-        {"workers": 3, "queue_waiting": 0, "active_children": 3, "listen_queue": 0},
+        {"workers": 3, "queue_lasting": 0, "active_children": 3, "listen_queue": 0},
         {"workers": 4, "pm": "static"},
+        {"workers": 4, "pm": "static", "queue_waiting": 1, "queue_lasting": 0},
         {"workers": 4, "pm_max_spare_servers": 4},
-        {"workers": 9, "queue_waiting": 1, "another_pool": "api"},
+        {"workers": 9, "queue_lasting": 1, "another_pool": "api"},
     ],
-    ids=["one is free", "all run always", "all may be idle", "several pools"],
+    ids=["one is free", "all run always", "a request that is just taken", "all may be idle", "several pools"],
 )
 def test_processes_that_prove_no_limit_are_no_finding(facts: Mapping[str, Scalar]):
     assert find(facts) is None
@@ -140,7 +141,7 @@ def test_a_lack_of_memory_is_never_answered_with_more_child_processes(facts, pro
 
 @pytest.mark.parametrize(("memory", "value"), [(NEW, 8), (GROWN, 12)])
 def test_child_processes_without_a_request_allow_a_smaller_step(memory, value):
-    found = find({**memory, "workers": 4, "queue_waiting": 1, "room_mib": 1200})
+    found = find({**memory, "workers": 4, "queue_lasting": 1, "room_mib": 1200})
 
     assert found is not None
     assert [each.value for each in found.proposals] == [value]

@@ -12,7 +12,7 @@ from tuner.advice.findings import Advice, Finding, SeenServer, judge
 from tuner.advice.log_lines import LogLine, cut_messages
 from tuner.advice.rules import Rules, read_rules, rule_files
 from tuner.ports import Scalar
-from tuner.report.advice import advice_text
+from tuner.report.advice import advice_page, advice_text
 
 RULES = {path.stem: read_rules(path) for path in rule_files()}
 COUNTS = (0, 1, 2, 3, 8, 20, 100, 511, 1024, 4096, 65535, 200_000)
@@ -116,5 +116,6 @@ def test_a_finding_whose_settings_lift_nothing_says_so():
     (limited,) = [each for each in found if each.rule == "kernel.local_ports"]
 
     assert limited.proposals == ()
-    said = advice_text(Advice(host="web1", servers=(), findings=(limited,), unread=(), look_s=1.0))
-    assert "tuner knows no setting that lifts this limit further" in said
+    told = Advice(host="web1", servers=(), findings=(limited,), unread=(), look_s=1.0)
+    assert "tuner knows no setting that lifts this limit further" in advice_text(told)
+    assert "Nothing: tuner knows no setting" in advice_page(told)
