@@ -19,7 +19,10 @@ LEAST_FREE_KIB = 16 * 1024
 
 PROCESS = "seen among the running processes"
 PACKAGE_MANAGERS = frozenset(
-    {"apt", "apt-get", "aptitude", "dpkg", "dpkg-trigger", "dnf", "dnf5", "yum", "rpm", "zypper"}
+    {
+        *("apt", "apt-get", "aptitude", "dpkg", "dpkg-trigger", "dnf", "dnf5", "yum", "rpm", "zypper"),
+        *("apk", "pacman"),
+    }
 )
 CERTIFICATE_CLIENTS = frozenset({"certbot", "acme.sh", "dehydrated", "lego"})
 AGENTS = {

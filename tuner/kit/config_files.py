@@ -6,7 +6,6 @@ from fnmatch import fnmatchcase
 from pathlib import PurePosixPath
 
 from tuner.errors import TargetError
-from tuner.kit.packages import say_install
 from tuner.kit.programs import COMMAND_TIMEOUT_S
 from tuner.ports import Config, Files, Host, Scalar
 
@@ -96,7 +95,7 @@ def find_readable(host: Host, paths: Iterable[PurePosixPath]) -> list[PurePosixP
 def read_files(host: Host, main: PurePosixPath, *directories: PurePosixPath, package: str) -> Files:
     """Read the main file first, then every *.conf of the directories in the order of their names.
 
-    Raises TargetError naming the package when there is no main file.
+    Raises TargetError when there is no main file.
     """
     listed = [host.run(("find", "-L", str(each), "-name", "*.conf"), timeout_s=COMMAND_TIMEOUT_S)
               for each in directories]  # fmt: skip
@@ -105,7 +104,7 @@ def read_files(host: Host, main: PurePosixPath, *directories: PurePosixPath, pac
     files = {path: content for path in (main, *paths) if (content := look.read(path).content) is not None}
     if main not in files:
         raise TargetError(
-            f"{host.name}: {main}: there is no such file. Install it with: {say_install(host, package)}"
+            f"{host.name}: {main}: there is no such file. Restore it, or reinstall its package {package}."
         )
     return files
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import PurePosixPath
 
+from tuner.adapters.servers.h2o.builds import MAIN
 from tuner.adapters.servers.h2o.settings import SETTINGS
 from tuner.adapters.servers.h2o.yaml import Document, Plain, join_words
 from tuner.errors import ConfigRejected
@@ -16,7 +17,6 @@ from tuner.kit.services import find_service
 from tuner.kit.sites import write_site
 from tuner.ports import Config, Facts, Files, Host, Installation
 
-MAIN = PurePosixPath("/etc/h2o/h2o.conf")
 PID_FILE = PurePosixPath("/run/h2o.pid")
 STARTER_TITLE = "start_server"
 

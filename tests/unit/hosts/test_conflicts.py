@@ -139,6 +139,8 @@ def test_tuned_is_in_the_way_when_it_sets_what_is_tuned(tuned, refused):
         ("dpkg", "worker_processes", True),
         ("apt-get", "worker_processes", True),
         ("dnf", SOMAXCONN, True),
+        ("apk", SOMAXCONN, True),
+        ("pacman", SOMAXCONN, True),
     ],
 )
 def test_programs_that_change_a_host_are_named(process, tuned, refused):
