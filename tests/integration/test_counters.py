@@ -3,16 +3,18 @@
 import os
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path, PurePosixPath
 
 import pytest
 
 from tests.integration.waiting import wait_until
 from tuner.adapters.hosts.local import LocalHost
+from tuner.errors import TargetError
 from tuner.measure.counters import difference, take
+from tuner.measure.memory import read_memory_bytes
 from tuner.measure.processes import INTERRUPT_THREADS, find_interrupt_threads, find_own_process
-from tuner.ports import FileState, Sandbox
+from tuner.ports import FileReader, FileState, Host, Sandbox
 
 pytestmark = pytest.mark.alone
 
@@ -166,6 +168,58 @@ def test_nginx_under_load_is_counted_by_who_did_what(host, sandbox):
     assert counted["server_switches_voluntary"] > 0
     # What the hypervisor took counts as the time of whoever ran then.
     assert sum(counted[name] for name in shares) <= counted["busy_s"] + counted["steal_s"] + NEAR_S
+
+
+FORKS = """
+import os, time
+held = bytearray(64 << 20)
+for _ in range(2):
+    os.fork()
+print("ready", flush=True)
+time.sleep(30)
+"""
+
+
+def test_memory_that_forks_share_counts_once(host, sandbox):
+    server = sandbox.start((sys.executable, "-c", FORKS))
+    wait_until(lambda: server.output().count(b"ready") == 4)
+
+    tree = take(host, namespace_pid=sandbox.pid, groups={"server": [server.pid]})
+    together = read_memory_bytes(host, [pid for pid, _ in tree.groups["server"]])
+
+    assert len(tree.groups["server"]) == 4
+    assert sum(each.resident_bytes for each in tree.server.values()) > 4 * (64 << 20)
+    assert together is not None
+    assert 64 << 20 < together < 2 * (64 << 20)
+
+
+def test_memory_is_unknown_where_a_process_may_not_be_read_and_none_where_it_has_ended(host, sandbox):
+    process = sandbox.start((sys.executable, "-c", LISTEN_ONLY))
+    wait_until(lambda: b"ready" in process.output())
+    alone = read_memory_bytes(host, [process.pid])
+    ended = sandbox.start(("true",))
+    wait_until(lambda: ended.poll() is not None)
+
+    assert alone is not None
+    assert read_memory_bytes(host, [process.pid, ended.pid]) == pytest.approx(alone, rel=0.1)
+    assert read_memory_bytes(Forbidding(host), [process.pid]) is None
+    assert read_memory_bytes(host, []) is None
+
+
+class Forbidding:
+    """A host as a user sees it who may not read the memory of others."""
+
+    def __init__(self, host: Host) -> None:
+        self._host = host
+
+    def look(self, _paths: Sequence[PurePosixPath], *, trees: Sequence[int] = ()) -> FileReader:
+        assert not trees
+        return self
+
+    def read(self, path: PurePosixPath) -> FileState:
+        if path.name == "smaps_rollup":
+            raise TargetError(f"local: {path} cannot be read: Permission denied.")
+        return self._host.read(path)
 
 
 def test_a_sandbox_shows_the_same_counters_as_the_host_around_it(host, sandbox):

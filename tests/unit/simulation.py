@@ -28,7 +28,18 @@ from tuner.measure.window import Load
 from tuner.optimize.catalogue import make_optimizer
 from tuner.optimize.replay import distributions
 from tuner.ports import Config, Failures, Latency, Scalar
-from tuner.records import Blame, CheckLoad, Failure, Role, State, Timing, Trial, Verdict, Window
+from tuner.records import (
+    SERVER_MEMORY,
+    Blame,
+    CheckLoad,
+    Failure,
+    Role,
+    State,
+    Timing,
+    Trial,
+    Verdict,
+    Window,
+)
 from tuner.space import Space, SpaceFacts, load_space
 from tuner.study import Study, load_study
 from tuner.study.objective import SERVER_CPU, slacks
@@ -143,6 +154,8 @@ class SimulatedHost:
     """Log speed of the host at a time."""
     cpu_us: Callable[[Config], float] = lambda _: 40.0
     """CPU time of the server per request."""
+    memory_mib: Callable[[Config], float] | None = None
+    """Memory of the server; None where it cannot be read."""
     cpus: Collection[int] = (0, 1)
     most_rps: float | None = None
     """What the load generator can send at the most; then the server's CPU time is what its speed says."""
@@ -222,7 +235,7 @@ class SimulatedHost:
                 histogram={p99_ms / 2: round(0.98 * asked), p99_ms: round(asked) - round(0.98 * asked)},
             ) if self.reports_latency else None,
             generator_cpu=generator_cpu,
-            counters=self._counters(asked / capacity, cpu_s, duration_s),
+            counters=self._counters(asked / capacity, cpu_s, duration_s) | self._memory(config),
             verdicts=(spoiled,) if self.spoils(begun_s, duration_s) else (),
         )  # fmt: skip
 
@@ -231,6 +244,11 @@ class SimulatedHost:
             return {SERVER_CPU: round(cpu_s, 4)}
         idle = {"server_cpus": 1.0, "elapsed_s": duration_s, "server_idle_s": max(0.0, duration_s - busy_s)}
         return idle | ({SERVER_CPU: busy_s} if self.reports_cpu else {})
+
+    def _memory(self, config: Config) -> dict[str, float]:
+        if self.memory_mib is None:
+            return {}
+        return {SERVER_MEMORY: self.memory_mib(config) * 2**20 * math.exp(self.rng.gauss(0.0, 0.01))}
 
     def window_in(self, check_load: CheckLoad, config: Config, luck: float, duration_s: float) -> Window:
         """Load the server as nothing was tuned."""

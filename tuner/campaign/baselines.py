@@ -107,6 +107,8 @@ def _say_unseen(experiment: Experiment, baseline: Trial, unknown: Sequence[str])
         SERVER_CPU not in window.counters for window in windows
     ):
         missing.append("the server's CPU time could not be read")
+    if any("memory" in each for each in unknown) and all(window.memory_mib is None for window in windows):
+        missing.append("the memory of the server's processes could not be read, which needs root")
     said = " and ".join(missing) or "nothing reported the metric"
     return f"for {answered:,} correct responses {said}"
 

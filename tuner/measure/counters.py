@@ -24,6 +24,7 @@ the snapshots; "sampled" columns of /proc/stat are guesses at the timer tick, se
 | server_processes, server_threads | at the end; server_processes_before: at the start | /proc/PID/stat |
 | server_exits | processes that ended | |
 | server_rss_bytes | at the end; shared pages count once for each process | /proc/PID/status |
+| server_pss_bytes | at the end; shared pages count once (measure/memory.py) | /proc/PID/smaps_rollup |
 | server_faults_{minor,major} | page faults, waited-for children included | /proc/PID/stat |
 | server_switches_{voluntary,involuntary} | context switches of the living processes; only if none has \
 threads, because the kernel keeps them for each thread | /proc/PID/status |

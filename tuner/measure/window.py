@@ -9,12 +9,13 @@ from tuner.deploy.deployment import Deployment
 from tuner.errors import LoadFailed
 from tuner.hosts.connection_room import DEFAULT_PORTS
 from tuner.measure.addresses import spread
-from tuner.measure.counters import difference, find_quota, take
+from tuner.measure.counters import SERVER, difference, find_quota, take
+from tuner.measure.memory import read_memory_bytes
 from tuner.measure.processes import find_interrupt_threads, find_own_process
 from tuner.measure.sending import send, share_out, split_in_two
 from tuner.measure.validity import HEALTHY, BaselineFacts, WindowFacts, judge
 from tuner.ports import Failures, Host, LoadGenerator, LoadResult, LoadShape, Workload
-from tuner.records import Check, Window
+from tuner.records import SERVER_MEMORY, Check, Window
 
 MOST_REST = 2
 """So many lengths of a window are waited, at the most, for a slow application to answer what it was asked."""
@@ -99,9 +100,13 @@ def run_window(
     sent = send(load.generator, shares)
     result = sent.result
     loaded_s = time.monotonic() - began_s if result is None else result.duration_s
+    after = around()
     counters = difference(
-        before, around(), generator_cpu_s=sent.target_cpu_s, server_cpus=deployment.server_cpus
+        before, after, generator_cpu_s=sent.target_cpu_s, server_cpus=deployment.server_cpus
     )
+    memory_bytes = read_memory_bytes(deployment.host, [pid for pid, _ in after.groups[SERVER]])
+    if memory_bytes is not None:
+        counters[SERVER_MEMORY] = float(memory_bytes)
     if len(shares) > 1:
         counters["load_skew_s"] = sent.skew_s
     counted = result or LoadResult(duration_s=loaded_s, correct=0, failures=Failures())

@@ -16,6 +16,8 @@ from tuner.ports import Config, ConnectTime, Failures, Latency
 from tuner.records.blend import Blend
 
 P99 = 0.99
+SERVER_MEMORY = "server_pss_bytes"
+"""Counter of a window: memory of the server's processes at its end."""
 GENERATOR_BUSY = 0.90
 """Share of the load generator's CPUs. From there on goodput is a lower bound: the generator is measured."""
 
@@ -61,11 +63,13 @@ class Metric(StrEnum):
     """At a fixed rate: correct responses per CPU second of the server, whatever it leaves idle."""
     LATENCY_P99 = "latency_p99_ms"
     """At a fixed rate: the reciprocal of the p99 in seconds."""
+    MEMORY = "memory_mib"
+    """At a fixed rate: the reciprocal of the server's memory in GiB."""
 
     @property
     def is_at_rate(self) -> bool:
         """Whether it is compared at a fixed rate, where all that keep up have the same goodput."""
-        return self in {Metric.CPU, Metric.LATENCY_P99}
+        return self in {Metric.CPU, Metric.LATENCY_P99, Metric.MEMORY}
 
 
 class State(StrEnum):
@@ -196,6 +200,8 @@ class Window:
         if self.metric is Metric.LATENCY_P99:
             p99_ms = None if self.latency is None else self.latency.quantiles_ms.get(P99)
             return 1000 / p99_ms if p99_ms else 0.0
+        if self.metric is Metric.MEMORY:
+            return 1024 / self.memory_mib if self.memory_mib else 0.0
         cost_s = self.counters.get("server_cpu_s", 0.0) if self.metric is Metric.CPU else self.server_cost_s
         return self.correct / cost_s if cost_s else 0.0
 
@@ -212,6 +218,12 @@ class Window:
         capacity_s = counters.get("server_cpus", 1.0) * self.duration_s
         waited = max(0.0, GENERATOR_BUSY - self.generator_cpu)
         return max(spent_s, min(spent_s + waited * capacity_s, capacity_s))
+
+    @property
+    def memory_mib(self) -> float | None:
+        """Memory of the server's processes at the end, in MiB; None where it could not be read."""
+        size_bytes = self.counters.get(SERVER_MEMORY)
+        return None if size_bytes is None else size_bytes / 2**20
 
     @property
     def failure_rate(self) -> float:

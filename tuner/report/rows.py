@@ -25,6 +25,7 @@ from tuner.report.wording import (
     say_quantile,
     say_rate,
     say_ratio,
+    say_roughly,
     say_speedup,
     say_tail,
 )
@@ -226,6 +227,8 @@ def side_rows(summary: "Summary") -> list[Row]:
         (f"{title}{unlike if title.startswith('p99') else ''}", *cells)
         for title, cells in zip(titles, figures, strict=True)
     ]
+    if memory := memory_cells(summary):
+        rows.append(("memory of the server", *memory))
     rows += _list_broken(summary)
     elsewhere = summary.winner_elsewhere
     for each in elsewhere.checked if elsewhere is not None else ():
@@ -262,6 +265,13 @@ def _say_seen(metric: str, seen: "CredibleInterval | None") -> str:
     if seen is None:
         return NOTHING
     return say_share(seen.value) if metric == FAILURE_RATE else say_count(seen.value)
+
+
+def memory_cells(summary: "Summary") -> tuple[str, ...]:
+    """Return the measured memory of default and winner; empty where that of one could not be read."""
+    arms = [arm for arm in (summary.default, summary.winner) if arm is not None]
+    cells = tuple(say_roughly(arm.memory_mib, "MiB") for arm in arms if arm.memory_mib is not None)
+    return cells if len(cells) == len(arms) else ()
 
 
 def setting_rows(summary: "Summary") -> list[Row]:

@@ -57,6 +57,7 @@ from tuner.study.facts import (
     Confirmation,
     Rejection,
 )
+from tuner.study.objective import memory
 from tuner.study.storage import Storage
 
 P99 = 0.99
@@ -97,6 +98,9 @@ class Arm:
     """Median length of its windows."""
     failed_trials: int = 0
     """Besides `trials`, those that gave no measurement by its own fault."""
+    memory_mib: float | None = None
+    """Memory of the server's processes at the end of windows, geometric mean over its trials; None where it
+    could not be read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -513,7 +517,10 @@ def describe_across(settings: Study) -> str:
 
 def name_metric(metric: Metric) -> str:
     """Return what a study maximizes as its explanation names it."""
-    names = {Metric.GOODPUT: "goodput_rps", Metric.LATENCY_P99: "1 / latency_p99_ms"}
+    names = {
+        Metric.GOODPUT: "goodput_rps", Metric.LATENCY_P99: "1 / latency_p99_ms",
+        Metric.MEMORY: "1 / memory_mib",
+    }  # fmt: skip
     return names.get(metric, "requests_per_cpu_s")
 
 
@@ -578,7 +585,13 @@ def gather_arm(config: Config, trials: Sequence[Trial]) -> Arm:
         latency_ms={} if merged is None else _name_quantiles(merged),
         window_s=_median([window.duration_s for window in windows]),
         failed_trials=sum(trial.state is State.FAILED for trial in trials),
+        memory_mib=_memory_mib(counted),
     )
+
+
+def _memory_mib(trials: Sequence[Trial]) -> float | None:
+    sizes = [size for trial in trials if (size := memory(trial))]
+    return _geometric_mean([math.log(size) for size in sizes]) if sizes else None
 
 
 def _per_cpu(trials: Sequence[Trial]) -> float | None:

@@ -252,6 +252,7 @@ def arm_json(arm: Arm) -> dict[str, Any]:
         "connect_ms": None if arm.connect_time is None else _connect_json(arm.connect_time),
         "latency_ms": dict(arm.latency_ms),
         "window_s": arm.window_s,
+        "memory_mib": arm.memory_mib,
     }
 
 

@@ -22,6 +22,7 @@ from tuner.report.rows import (
     describe_unlike_rates,
     host_rows,
     load_rows,
+    memory_cells,
     table_of_arms,
 )
 from tuner.report.wording import (
@@ -89,6 +90,8 @@ def final_screen(
         rate = f"p99 at {say_rate(summary.latency.rate_rps)} requests/s: "
         default, winner = summary.latency.default_p99, summary.latency.winner_p99
         parts.append(Text(f"{rate}{say_quantile(default)} → {say_quantile(winner)}"))
+    if (memory := memory_cells(measured)) and not is_short:
+        parts.append(Text(f"memory of the server: {' → '.join(memory)}"))
     rates = describe_unlike_rates(measured)
     notes = ((rates, "dim"), (describe_tail(summary), "yellow"), (describe_limit(summary), "dim"))
     parts += [Text(note, style=style) for note, style in notes if note]

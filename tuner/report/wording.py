@@ -205,6 +205,8 @@ def say_metric(metric: Metric) -> str:
     """Write of what a gain is the ratio."""
     if metric is Metric.LATENCY_P99:
         return "speed of the slowest 1 % (1 / p99)"
+    if metric is Metric.MEMORY:
+        return "low memory use of the server (1 / MiB)"
     if metric in {Metric.PER_CPU, Metric.CPU}:
         return "requests per CPU second of the server"
     return "correct responses per second"

@@ -64,6 +64,8 @@ def judge_warm_up(warmup_window: Window, baseline_value: float) -> str | None:
         return None  # a cold server is slow in its first second, whatever its settings are
     value = math.exp(warmup_window.log_value)
     if value < HOPELESS_SHARE * baseline_value:
+        if warmup_window.metric is Metric.MEMORY:
+            return "the server took more than twice the default's memory in the warm-up"
         unit = "s" if warmup_window.metric is Metric.GOODPUT else "CPU second"
         return (
             f"{value:.0f} correct responses/{unit} in the warm-up, less than half "

@@ -13,9 +13,9 @@ from tuner.records.latency import merge
 from tuner.space.values import format_number
 
 GOODPUT = "maximize goodput_rps"
-COSTS = ("latency_p50_ms", "latency_p99_ms", "cpu_us_per_request")
+COSTS = ("latency_p50_ms", "latency_p99_ms", "cpu_us_per_request", "memory_mib")
 """Metrics that may be minimized beside it."""
-AT_RATE = {f"minimize {metric}": metric for metric in (Metric.LATENCY_P99, Metric.CPU)}
+AT_RATE = {f"minimize {metric}": metric for metric in (Metric.LATENCY_P99, Metric.CPU, Metric.MEMORY)}
 """Objectives of a study whose load has a rate, at which all that keep up have the same goodput."""
 SERVER_CPU = "server_cpu_s"
 """Counter of a window: CPU seconds of the server."""
@@ -102,9 +102,16 @@ def cpu_per_request(trial: Trial) -> float | None:
     return 1e6 * sum(window.counters[SERVER_CPU] for window in valid) / correct if correct else None
 
 
+def memory(trial: Trial) -> float | None:
+    """Memory of the server's processes in MiB: the most that a window of the trial ended with."""
+    known = [window.memory_mib for window in trial.valid_windows if window.memory_mib is not None]
+    return max(known, default=None)
+
+
 METRICS: Mapping[str, Callable[[Trial], float | None]] = {
     "failure_rate": failure_rate,
     "cpu_us_per_request": cpu_per_request,
+    "memory_mib": memory,
     "latency_p50_ms": latency(0.5),
     "latency_p99_ms": latency(0.99),
 }
@@ -112,6 +119,7 @@ METRICS: Mapping[str, Callable[[Trial], float | None]] = {
 UNITS: Mapping[str, Mapping[str, float]] = {
     "failure_rate": {"%": 1e-2},
     "cpu_us_per_request": {"us": 1.0, "µs": 1.0, "ms": 1e3, "s": 1e6},
+    "memory_mib": {"MiB": 1.0, "GiB": 1024.0, "KiB": 1 / 1024},
     "latency_p50_ms": {"ms": 1.0, "us": 1e-3, "µs": 1e-3, "s": 1e3},
     "latency_p99_ms": {"ms": 1.0, "us": 1e-3, "µs": 1e-3, "s": 1e3},
 }
@@ -119,7 +127,7 @@ UNITS: Mapping[str, Mapping[str, float]] = {
 
 _FORM = re.compile(
     r"\s*(?P<metric>\w+)\s*(?P<sign><=|<|>=|>|==|=)\s*(?P<limit>[-+.\deE]+|default)\s*"
-    r"(?P<unit>%|(?!unlike\b)[a-zµ]+)?(?P<sought>\s*\bunlike\s+default)?\s*"
+    r"(?P<unit>%|(?!unlike\b)[A-Za-zµ]+)?(?P<sought>\s*\bunlike\s+default)?\s*"
 )
 
 

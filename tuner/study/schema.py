@@ -82,7 +82,8 @@ MOST_LOGS_MIB = 2**20
 MOST_STREAMS = 100
 """What every server has to allow for (RFC 9113, section 6.5.2: no less than 100 is recommended)."""
 
-_BOUND = rf"^\s*({'|'.join(METRICS)})\s*<=\s*([-+.0-9eE]+|default)\s*(%|[a-zµ]+)?(\s*unlike\s+default)?\s*$"
+_UNIT = "%|[A-Za-zµ]+"
+_BOUND = rf"^\s*({'|'.join(METRICS)})\s*<=\s*([-+.0-9eE]+|default)\s*({_UNIT})?(\s*unlike\s+default)?\s*$"
 _OBJECTIVE = {"enum": [GOODPUT, *AT_RATE]}
 _OBJECTIVES = {
     "type": "array",

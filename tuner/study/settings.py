@@ -240,8 +240,9 @@ class Study:
         """Return how long each trial is loaded under a preset, before the response time is known."""
         plan = PRESETS[preset].as_set(window_s=self.window_s, warmup_s=self.warmup_s)
         plan = plan.under(max(each.connections for each in self.all_loads))
-        rate_rps = self.load.rate_rps
-        return plan if rate_rps is None or self.objective.metric is Metric.CPU else plan.for_tail(rate_rps)
+        if self.load.rate_rps is None or self.objective.metric is not Metric.LATENCY_P99:
+            return plan
+        return plan.for_tail(self.load.rate_rps)
 
     def adapter_options(self, server: str) -> dict[str, object]:
         """Return the options that the class of a server's adapter takes; mostly there are none."""

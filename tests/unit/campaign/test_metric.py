@@ -18,7 +18,7 @@ from tests.unit.simulation import (
 )
 from tuner.campaign.campaign import calibrate, run_campaign
 from tuner.campaign.stages.confirm import read_gain
-from tuner.errors import TargetError
+from tuner.errors import TargetError, UsageError
 from tuner.records import Metric, Role
 from tuner.report.summary import summarize
 from tuner.study.facts import CONFIRMATION, FINGERPRINT, METRIC, REJECTED
@@ -207,3 +207,31 @@ def test_at_a_rate_a_study_minimizes_what_its_file_says(settings):
     # In the simulation a p99 falls with the square of what a configuration can serve.
     assert gain.low < TRUE_RATIO**2 < gain.high
     assert all(each.log_goodput == pytest.approx(math.log(rate_rps), abs=0.01) for each in campaign.trials)
+
+
+def test_at_a_rate_a_study_finds_the_server_that_takes_less_memory(settings):
+    at_rate = replace(
+        settings,
+        load=replace(settings.load, rate_rps=0.6 * BASE_RPS), objective=Objective(metric=Metric.MEMORY),
+    )  # fmt: skip
+    campaign = campaign_on(at_rate, SimulatedHost(memory_mib=lambda config: 20 if config["sendfile"] else 10))
+
+    assert run_campaign(campaign) == "confirmed"
+
+    gain = gain_of(campaign)
+    assert gain.low < 2.0 < gain.high
+    campaign.storage.remember(FINGERPRINT, WHERE)
+    summary = summarize(at_rate, campaign.setup.space, campaign.storage, running=False, version="1")
+    assert summary.default.memory_mib == pytest.approx(20, rel=0.02)
+    assert not summary.winner.config["sendfile"]
+    assert summary.winner.memory_mib == pytest.approx(10, rel=0.02)
+
+
+def test_an_objective_that_nobody_measures_is_refused_with_what_was_looked_for(settings):
+    at_rate = replace(
+        settings,
+        load=replace(settings.load, rate_rps=0.6 * BASE_RPS), objective=Objective(metric=Metric.MEMORY),
+    )  # fmt: skip
+
+    with pytest.raises(UsageError, match="the memory of the server's processes could not be read, which"):
+        run_campaign(campaign_on(at_rate, SimulatedHost()))

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from tests.unit.trials import trial, window
-from tuner.records import Metric, Window, measured_by
+from tuner.records import SERVER_MEMORY, Metric, Window, measured_by
 from tuner.records.as_json import window_from_json, window_to_json
 
 
@@ -67,6 +67,17 @@ def test_at_a_rate_a_shorter_p99_is_worth_more():
 
     assert math.exp(quick.log_value - slow.log_value) == pytest.approx(2.0)
     assert math.exp(replace(slow, latency=None).log_value) == pytest.approx(0.01)
+
+
+def test_at_a_rate_a_smaller_server_is_worth_more():
+    large, small = (
+        replace(window(1000), metric=Metric.MEMORY, counters={SERVER_MEMORY: mib * 2**20})
+        for mib in (512, 128)
+    )
+
+    assert math.exp(small.log_value - large.log_value) == pytest.approx(4.0)
+    assert small.memory_mib == 128
+    assert replace(small, counters={}).memory_mib is None
 
 
 def test_at_a_rate_a_server_is_not_charged_for_what_it_leaves_idle():

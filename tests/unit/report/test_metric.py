@@ -10,7 +10,7 @@ from tests.unit.simulated_study import make_summary
 from tuner.export.provenance import describe_gain
 from tuner.records import Metric
 from tuner.report.page import describe_verdict
-from tuner.report.rows import describe_limit
+from tuner.report.rows import describe_limit, side_rows
 from tuner.report.summary import Comparison
 from tuner.report.summary_json import gain_json, summary_json
 from tuner.report.terminal import comparison_table, final_screen
@@ -91,3 +91,17 @@ def test_a_comparison_names_it():
     assert f"6 pairs of default in {NAMED}: improved" in show(
         comparison_table(comparison, "default", "winner")
     )
+
+
+def test_the_memory_of_both_sides_is_shown_where_it_was_measured():
+    sides = {"default": 31.25, "winner": 2300.0}
+    measured = replace(
+        OF_GOODPUT,
+        **{name: replace(getattr(OF_GOODPUT, name), memory_mib=mib) for name, mib in sides.items()},
+    )
+
+    assert "memory of the server: 31.2 MiB → 2.25 GiB" in show(final_screen(measured))
+    assert ("memory of the server", "31.2 MiB", "2.25 GiB") in side_rows(measured)
+    assert summary_json(measured)["winner"]["memory_mib"] == 2300.0
+    unread = replace(measured, default=replace(measured.default, memory_mib=None))
+    assert "memory of the server" not in show(final_screen(unread))

@@ -51,6 +51,8 @@ def test_at_a_rate_a_metric_is_minimized(study):
     assert study("load: {rate: 10}").objective.metric is Metric.LATENCY_P99
     of_cpu = study("load: {rate: 10}", "objective: minimize cpu_us_per_request\n")
     assert of_cpu.objective.metric is Metric.CPU
+    of_memory = study("load: {rate: 10}", "objective: minimize memory_mib\n")
+    assert of_memory.objective.metric is Metric.MEMORY
     assert str(of_cpu.objective) in of_cpu.definition(space_of("sendfile"))["objective"]
 
 
