@@ -1,6 +1,7 @@
 """The command that writes a study file, for what is named or for what it finds here."""
 
 import sys
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -20,6 +21,12 @@ if TYPE_CHECKING:
     from tuner.commands.candidates import Candidate
     from tuner.commands.corpus import Advice
     from tuner.commands.logged_load import LoggedLoad
+
+
+class Goal(StrEnum):
+    """What a study looks for, other than more goodput."""
+
+    CAPACITY = "capacity"
 
 
 def init(  # noqa: PLR0913, PLR0917 - the command's options
@@ -120,6 +127,14 @@ def init(  # noqa: PLR0913, PLR0917 - the command's options
             "--from-advice", help="Start with the proposals of `tuner advise` for the running server."
         ),
     ] = False,
+    goal: Annotated[
+        Goal | None,
+        typer.Option(
+            "--for",
+            metavar="GOAL",
+            help="With --from: capacity, to find the least memory that serves twice the peak of the log.",
+        ),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Write a commented study file for a server on this machine, or copy a built-in study.
@@ -136,7 +151,7 @@ def init(  # noqa: PLR0913, PLR0917 - the command's options
             f"--from-advice: {study} names its own settings. Leave --from-advice or --study out."
         )
     elsewhere = None if host == "local" else host
-    own = (server, url, content, backend, corpus, logs or check_logs or None, elsewhere)
+    own = (server, url, content, backend, corpus, logs or check_logs or None, elsewhere, goal)
     if study is not None and any(each is not None for each in own):
         raise UsageError(
             f"--study: {study} names its own servers and pages. Leave {server or 'the other options'} out."
@@ -156,7 +171,7 @@ def init(  # noqa: PLR0913, PLR0917 - the command's options
         )  # fmt: skip
         path = write_study(
             server, path, url=url, content=content, backend=backend, managed=managed or from_advice,
-            logged=logged, target=host, note=say,
+            logged=logged, target=host, note=say, is_right_size=goal is Goal.CAPACITY,
         )  # fmt: skip
         _write_stand_ins(path, logged)
     if from_advice:

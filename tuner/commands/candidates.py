@@ -180,7 +180,9 @@ def list_generators() -> list[str]:
 
 def _can_send(generator: str, shape: LoadSettings) -> bool:
     try:
-        plugins.make_load_generator(generator).command(example_workload(shape))
+        plugins.make_load_generator(generator).command(
+            replace(example_workload(shape), rate_rps=shape.rate_rps)
+        )
     except UsageError:
         return False
     return True

@@ -118,13 +118,16 @@ class LoggedLoad:
         bursts = "" if found.dispersion is None else f", index of dispersion {found.dispersion:.3g}"
         return f"{found.peak_at}, {found.peak_rps:,.3g} requests/s{bursts}"
 
-    def mix_as_yaml(self) -> str:
-        """Return the keys `peak_rps:` and `requests:` as they stand in a study."""
+    def mix_as_yaml(self, *, is_at_rate: bool = False) -> str:
+        """Return `peak_rps:`, `requests:` and, for twice the peak, `rate:` as they stand in a study."""
         peak_rps = self.arrivals.peak_rps
         lines = self._list_requests()
         if peak_rps is not None:
             at_peak = "to send twice that: rate: 2 × peak, and objective: minimize latency_p99_ms"
-            lines.insert(1, f"peak_rps: {peak_rps:.6g}     # {at_peak}")
+            told = "" if is_at_rate else f"     # {at_peak}"
+            lines.insert(1, f"peak_rps: {peak_rps:.6g}{told}")
+            if is_at_rate:
+                lines.insert(2, "rate: 2 × peak     # requests per second that are due, whoever waits")
         return "\n  ".join(lines)
 
     def check_loads_as_yaml(self) -> str:

@@ -74,12 +74,7 @@ load:
 """
 TAIL = """\
 {checks}
-# Or with a second objective: [maximize goodput_rps, minimize latency_p99_ms] (or cpu_us_per_request).
-# With `load: rate`, the objective is: minimize latency_p99_ms (or cpu_us_per_request).
-objective: maximize goodput_rps
-constraints: [failure_rate <= default]   # no more failed requests than now; up to 0.1 % is always allowed
-# Also possible: latency_p99_ms <= default (or <= 20 ms), for the slowest 1 % of responses.
-
+{goal}
 budget: {{preset: standard}}   # quick (5 minutes), standard (about 75), thorough
 storage: sqlite           # results are in {folder}/, next to this file
 seed: 1
@@ -89,6 +84,20 @@ seed: 1
 # warm_start: [old.yaml]  # earlier studies of the same server, whose best settings are tried first
 """
 
+FASTEST = """\
+# Or with a second objective: [maximize goodput_rps, minimize latency_p99_ms].
+# With `load: rate`, the objective is: minimize latency_p99_ms.
+# In both, cpu_us_per_request or memory_mib may take the place of latency_p99_ms.
+objective: maximize goodput_rps
+constraints: [failure_rate <= default]   # no more failed requests than now; up to 0.1 % is always allowed
+# Also possible: latency_p99_ms <= default (or <= 20 ms), for the slowest 1 % of responses.
+"""
+RIGHT_SIZE = """\
+# The right size: least memory of the server's processes (memory_mib) at the rate above.
+objective: minimize memory_mib
+# Your SLO at this rate. With `unlike default`, the configuration of now may break it.
+constraints: [failure_rate <= 0.1 % unlike default, latency_p99_ms <= 500 ms unlike default]
+"""
 
 TLS_OFFERED = "# tls: true              # HTTP over TLS, with a certificate that tuner makes for each trial"
 OWN_CONTENT = "builtin          # or the path of a document root, in which `load: path:` is a page"
@@ -129,7 +138,7 @@ class _Behind:
 def write_study(  # noqa: PLR0913 - what `init` is told
     server: str, path: Path, *, url: str | None = None, content: str | None = None,
     backend: str | None = None, managed: bool = False, logged: LoggedLoad | None = None,
-    target: str = LOCAL, note: Callable[[str], None] = lambda _: None,
+    target: str = LOCAL, is_right_size: bool = False, note: Callable[[str], None] = lambda _: None,
 ) -> Path:  # fmt: skip
     """Detect the server and write a study file for it.
 
@@ -142,6 +151,7 @@ def write_study(  # noqa: PLR0913 - what `init` is told
         managed: whether the installed service is tuned where a private instance could be, too.
         logged: the load that access logs show.
         target: host of the installed service; on another one than this, no private instance is tuned.
+        is_right_size: whether the study looks for the least memory at twice the peak of the logs.
         note: takes what a user has to know about the proposed page.
 
     Raises:
@@ -186,19 +196,23 @@ def write_study(  # noqa: PLR0913 - what `init` is told
     mix = () if load is None else load.requests
     if logged is not None:
         mix, keepalive = logged.mix, keepalive if logged.keepalive is None else logged.keepalive
-    shape = LoadSettings(keepalive=keepalive, requests=mix)
+    rate_rps = _find_rate(logged) if is_right_size else None
+    shape = LoadSettings(keepalive=keepalive, requests=mix, rate_rps=rate_rps)
     generator = behind.generator or choose_generator(here, shape)
     version = ".".join(map(str, facts.version))
+    # The right size may be a server with less capacity than there is now.
+    spaces = [*map(space_for, (server, *behind.tuned)), *(["{allow: [capacity]}"] if is_right_size else [])]
     text = MODELINE + (INTRO + HEAD + (MANAGED if kind is TuningKind.INSTALLED else PRIVATE) + TAIL).format(
         path=quote_word(path),
         trust="",
         name=_name_after(path, server),
         server=server,
         servers=", ".join(dict.fromkeys(servers)),
-        asked=_ask_for(server, page, content, load, logged),
+        asked=_ask_for(server, page, content, load, logged, is_at_rate=is_right_size),
+        goal=RIGHT_SIZE if is_right_size else FASTEST,
         target=LOCAL if is_here else json.dumps(target),
         application=f"backend: {behind.application}\n" if behind.application else "",
-        spaces="\n".join(f"  - {space_for(name)}" for name in (server, *behind.tuned)),
+        spaces="\n".join(f"  - {each}" for each in spaces),
         detected=f" Found {'here' if is_here else f'on {target}'}: {server} {version}." if version else "",
         generator=generator,
         generators=", ".join(plugins.generators_of(plugins.load_generator_speaks(generator))),
@@ -224,6 +238,7 @@ def _write_skeleton(skeleton: str, server: str, path: Path, host: Host, *, given
         path=quote_word(path), trust=" --trust", detected="", name=_name_after(path, server),
         generator=generator, generators=", ".join(plugins.generators_of(HTTP)),
         folder=quote_word(path.with_suffix(".study").name), checks="",
+        goal=FASTEST,
     )  # fmt: skip
     return write_new(path, text)
 
@@ -355,13 +370,24 @@ def _kind_of(adapter: Server, facts: Facts, url: str | None = None) -> TuningKin
     return TuningKind.PRIVATE if facts.speaks == HTTP else TuningKind.BEHIND
 
 
+def _find_rate(logged: LoggedLoad | None) -> float:
+    """Return twice the peak of a log. Raises UsageError where there is none."""
+    if logged is None or logged.arrivals.peak_rps is None:
+        raise UsageError(
+            "--for capacity: the rate to size the server for comes from a log with times. Name this log with "
+            "--from."
+        )
+    return 2 * logged.arrivals.peak_rps
+
+
 def _ask_for(
-    server: str, page: str, content: str | None, load: ProposedLoad | None, logged: LoggedLoad | None
-) -> str:
+    server: str, page: str, content: str | None, load: ProposedLoad | None, logged: LoggedLoad | None, *,
+    is_at_rate: bool,
+) -> str:  # fmt: skip
     """Return the lines of the study file that say what is asked for. Raises UsageError."""
     if logged is not None:  # of an installed server, at the address and with the name of its first site
         site = [] if load is None else [replace(load, requests=load.requests[:1]).as_yaml(server)]
-        return "\n  ".join([*site, logged.mix_as_yaml()])
+        return "\n  ".join([*site, logged.mix_as_yaml(is_at_rate=is_at_rate)])
     if load is not None:
         return load.as_yaml(server)
     if content is None:
