@@ -3,12 +3,14 @@
 They are Debian's programs, moved: what other distributions build is not on this machine.
 """
 
+import subprocess
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import PurePosixPath
 
 import pytest
 
+from tests.e2e.command_line import TUNER
 from tests.testbed.bed import Testbed
 from tests.testbed.host import TestHost
 from tuner.adapters.hosts.ssh import SshHost
@@ -90,6 +92,15 @@ def test_a_check_without_a_study_names_what_is_there_and_what_is_missing(machine
     assert builds["php-fpm"] == ("/usr/sbin/php-fpm83", "Alpine")
     assert found.missing == {"h2o": "not found. Install it: dnf; Debian calls the package h2o"}
     assert (found.sandbox, found.trouble) == ("", "")
+
+
+def test_a_check_ends_with_1_where_nothing_can_be_tuned():
+    checked = subprocess.run(
+        [TUNER, "check"], env={"PATH": "/nowhere"}, capture_output=True, text=True, check=False, timeout=60
+    )
+
+    assert (checked.returncode, checked.stderr) == (1, "")
+    assert checked.stdout.splitlines()[-1].startswith("not ready: ")
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,16 @@ from tuner.commands.candidates import Candidate, find_candidates, list_generator
 from tuner.deploy.discovery import LOCAL
 from tuner.errors import TargetError, UsageError
 from tuner.hosts.load_places import find_generators
-from tuner.kit.packages import say_install
+from tuner.kit.packages import CURL, IPROUTE, OPENSSL, PROCPS, say_install
 from tuner.ports import Host
+
+TOOLS = {"curl": CURL, "ip": IPROUTE, "ss": IPROUTE, "pgrep": PROCPS, "openssl": OPENSSL}
+"""What tuner itself runs besides those of a sandbox → package."""
+FOR_TLS = "openssl"
+"""The one of them that only loads over TLS need."""
+FIND_LACKING = (
+    'PATH=$PATH:/usr/sbin:/sbin; for each in "$@"; do command -v "$each" >/dev/null || echo "$each"; done'
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,6 +41,8 @@ class HostCheck:
     missing: dict[str, str]
     """Server that cannot be used → why, and what to do."""
     generators: tuple[Generator, ...]
+    tools: dict[str, str]
+    """Program that tuner needs and does not find → how to install it."""
     sandbox: str
     """Why no private instance can start; empty where they can."""
     is_root: bool
@@ -44,6 +54,8 @@ class HostCheck:
             return "no server that tuner knows was found. Install one of those above."
         if all(each.missing for each in self.generators):
             return "no load generator was found. Install one of those above."
+        if lacking := sorted(self.tools.keys() - {FOR_TLS}):
+            return f"tuner needs {' and '.join(lacking)}. Install what is missing, as said above."
         if self.sandbox and not (self.is_root and any(each.is_running for each in self.servers)):
             return f"{self.sandbox} To tune installed services instead, start them and run tuner as root."
         return ""
@@ -63,6 +75,8 @@ class HostCheck:
                     + (f"not found. Install it: {each.missing}" if each.missing else "found")
                     for each in self.generators
                 ),
+                *(["tools"] if self.tools else []),
+                *(f"  {name:<16} not found. Install it: {how}" for name, how in self.tools.items()),
                 "private instances",
                 f"  {self.sandbox or f'can start here, {rights}'}",
                 f"not ready: {self.trouble}" if self.trouble else "ready",
@@ -79,6 +93,7 @@ class HostCheck:
             "servers": servers,
             "missing": self.missing,
             "generators": [asdict(each) for each in self.generators],
+            "tools": self.tools,
             "sandbox": self.sandbox,
         }
 
@@ -97,6 +112,7 @@ def check_host(host: Host) -> HostCheck:
         servers=found,
         missing=missing,
         generators=tuple(_look_at(host, name) for name in list_generators()),
+        tools={name: say_install(host, TOOLS[name]) for name in _find_lacking(host)},
         sandbox=_try_sandbox(host),
         is_root=os.geteuid() == 0,
     )
@@ -109,6 +125,14 @@ def _look_at(host: Host, name: str) -> Generator:
     except TargetError:
         install = getattr(generator, "installed_by", "") or say_install(host, generator.package)
         return Generator(name=name, missing=install)
+
+
+def _find_lacking(host: Host) -> list[str]:
+    try:
+        found = host.run(("sh", "-c", FIND_LACKING, "find", *TOOLS), timeout_s=10)
+    except TargetError:  # without a shell nothing of it can be
+        return list(TOOLS)
+    return found.stdout.decode(errors="replace").split()
 
 
 def _explain(host: Host, name: str, package: str) -> str:

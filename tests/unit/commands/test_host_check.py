@@ -25,14 +25,14 @@ class ClosedHost(MemoryHost):
         yield MemorySandbox(share=share)
 
 
-def fill(host: MemoryHost, **printed: str) -> MemoryHost:
+def fill(host: MemoryHost, *, lacking: str = "", **printed: str) -> MemoryHost:
     """Give a Fedora programs that print something."""
 
     def say(_host: MemoryHost, argv: Argv, _stdin: bytes) -> Completed:
         return completed(argv, stdout=printed[argv[0]].encode())
 
     def find(_host: MemoryHost, argv: Argv, _stdin: bytes) -> Completed:
-        return completed(argv, stdout=b"/usr/bin/dnf\n" if "dnf" in argv else b"")
+        return completed(argv, stdout=b"/usr/bin/dnf\n" if "dnf" in argv else lacking.encode())
 
     host.commands |= {**dict.fromkeys(printed, say), "sh": find}
     return host
@@ -55,6 +55,7 @@ def test_what_is_there_is_named_with_its_build_and_what_is_not_with_its_package(
     [
         (fill(MemoryHost(), **AB), "no server that tuner knows was found. Install one of those above."),
         (fill(MemoryHost(), **HAPROXY), "no load generator was found. Install one of those above."),
+        (fill(MemoryHost(), lacking="ss\nopenssl\n", **HAPROXY, **AB), "tuner needs ss. Install"),
         (fill(ClosedHost(), **HAPROXY, **AB), "memory: no sandbox can be opened."),
     ],
 )
@@ -64,6 +65,13 @@ def test_a_host_on_which_nothing_can_be_tuned_is_not_ready(host: MemoryHost, sai
     assert found.trouble.startswith(said)
     assert found.as_text().splitlines()[-1] == f"not ready: {found.trouble}"
     assert found.as_json()["ready"] is False
+
+
+def test_what_only_tls_needs_is_named_and_stops_nothing():
+    found = check_host(fill(MemoryHost(), lacking="openssl\n", **HAPROXY, **AB))
+
+    assert "  openssl          not found. Install it: dnf install openssl" in found.as_text().splitlines()
+    assert found.trouble == ""
 
 
 def test_a_program_that_is_there_but_says_nothing_known_is_not_to_be_installed():
