@@ -137,6 +137,8 @@ def write_export(
     for line in (*_describe_lowered(reading, exported), *_describe_doubts(exported)):
         warn(line)
     written = _write_format(reading, form, differences, output)
+    if not written:
+        warn(f"{reading.summary.study}: the winner changes nothing of {form}, so no file is written.")
     if doubt := say_unproven(reading.summary.gain):
         warn(doubt)
     return written

@@ -128,7 +128,7 @@ def _compare(study: Path, *options: str) -> str:
 
 
 def _widen(study: Path) -> tuple[str, str]:
-    title = "See which settings were left out and why; a new study can search them"
+    title = "See what was searched, and what was left out"
     return (title, write_command("tuner", "spaces", "--study", study))
 
 

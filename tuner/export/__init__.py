@@ -87,10 +87,10 @@ def without_winner(summary: Summary, purpose: str) -> UsageError:
     if summary.is_too_noisy:
         state, what_next = "ended early on a noisy host", "Finish it with `tuner run`."
     elif summary.state == "finished":
-        state, what_next = (
-            "finished",
-            "Nothing is proven to beat the default; `tuner show` says what was found.",
-        )
+        state = "finished"
+        what_next = "Nothing is proven to beat the default; `tuner show` says what was found."
+        if summary.found is not None:
+            what_next += " The files of the rejected candidate are in `exports/candidate/`."
     else:
         state, what_next = summary.state, "Finish it with `tuner run`."
     return UsageError(f"{summary.study}: there is no winner to {purpose}, the study is {state}. {what_next}")

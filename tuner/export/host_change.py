@@ -89,6 +89,8 @@ class ServiceChange:
     """Must exit with 0 before the service is told."""
     may_reload: bool
     """Whether a reload puts all of these settings into force."""
+    is_systemd: bool = True
+    """Whether systemd runs it, instead of a script of init."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -154,6 +156,7 @@ def find_change(summary: Summary, differences: Mapping[str, Rendered | Rewritten
         ServiceChange(
             name=one.service.name,
             check=one.service.check,
+            is_systemd=one.service.is_systemd,
             # A listener keeps the limits of the kernel of the moment at which it was opened, and a process
             # those of its unit.
             may_reload=not settings and not touches_units(one.after) and _may_reload(summary, name, one),

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 from tuner.export.provenance import describe_origin
 from tuner.records import Trial
-from tuner.report.rows import arm_rows, change_rows
-from tuner.report.summary import Summary, gather_arm
+from tuner.report.rows import arm_rows, change_rows, describe_unlike_rates
+from tuner.report.summary import Summary, as_candidate, gather_arm
 from tuner.report.tables import (
     escape_markdown,
     join_markdown,
@@ -25,13 +25,15 @@ OF_TRIAL = (
 
 def result_as_markdown(summary: Summary) -> str:
     """Return verdict, both sides, changed settings and where they come from, as Markdown."""
-    head, *sides = arm_rows(summary)
-    title = "winner" if summary.winner is not None else "best so far"
+    measured = summary if summary.found is None else as_candidate(summary)
+    head, *sides = arm_rows(measured)
+    title = "best so far" if measured.winner is None else measured.side
     changes = [row[:3] for row in change_rows(summary)]
     return join_markdown(
         f"### {escape_markdown(headline(summary).plain)}",
         escape_markdown(summary.reason),
         markdown_table(head, sides, numbers=True),
+        escape_markdown(describe_unlike_rates(measured)),
         markdown_table(("setting", "default", title), changes) if changes else "",
         markdown_list(describe_origin(summary)),
     )

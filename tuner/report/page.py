@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from tuner.records import Role, State
+from tuner.records import Metric, Role, State
 from tuner.report.markup import render_page
 from tuner.report.rows import (
     TABLES,
@@ -131,8 +131,6 @@ def colour_change(change: str) -> list[tuple[str, str]]:
 
 def list_changes(summary: "Summary") -> list[tuple[str, str]]:
     """Return the change as lines of a diff: sign (del or ins) and text."""
-    if not (summary.winner or summary.found or summary.state != "finished"):
-        return []
     show = summary.space.show
     return [
         line
@@ -261,18 +259,25 @@ def _describe_no_winner(summary: "Summary") -> Headline:
     verdict = "Rejected" if found.reason.startswith("not confirmed: ") else "Not confirmed"
     return Headline(
         tone="plain", figure=f"{verdict}: {say_speedup(found.speedup)}, an estimate",
-        text=f"Keep the default. {capitalize(reason)}. The figure is {say_metric(summary.metric)} with the "
-        "candidate, divided by those with the default, as all trials estimate it. The brackets hold the 95 % "
-        f"confidence interval. No pairs confirmed it. {summary.reason}",
+        text=f"Keep the default. {capitalize(reason)}. The figure is {_say_quotient(summary)}, as all trials "
+        "estimate it. The brackets hold the 95 % confidence interval. No pairs confirmed it. "
+        f"{summary.reason}",
     )  # fmt: skip
 
 
 def _explain_figure(summary: "Summary", gain: "Gain") -> str:
     """Return what a gain is the ratio of, and what stands in its brackets."""
+    p99 = f": the p99 is {1 / gain.ratio:.2f} times the default's" * (gain.metric is Metric.LATENCY_P99)
     return (
-        f"{capitalize(say_metric(gain.metric))} with the {summary.side}, divided by those with the default"
-        f"{_say_across(summary)}. The brackets hold the {say_percent(1 - gain.alpha)} confidence interval."
+        f"{capitalize(_say_quotient(summary))}{_say_across(summary)}{p99}. The brackets hold the "
+        f"{say_percent(1 - gain.alpha)} confidence interval."
     )
+
+
+def _say_quotient(summary: "Summary") -> str:
+    """Return what is divided by what in a gain."""
+    its = "that" if summary.metric is Metric.LATENCY_P99 else "those"
+    return f"{say_metric(summary.metric)} with the {summary.side}, divided by {its} with the default"
 
 
 def _say_across(summary: "Summary") -> str:

@@ -128,7 +128,8 @@ def explain_no_winner(
     if best is not None:
         # After a rejection there may be no time left to confirm a better one.
         open_end = ", not confirmed either" if rejected and best.posterior.log_ratio > 0 else ""
-        said.append(f"the best of the rest is {say_speedup(best.posterior)} of the default{open_end}")
+        rest = " of the rest" if broken or rejected else ""
+        said.append(f"the best{rest} is {say_speedup(best.posterior)} of the default{open_end}")
     return f"{', '.join(said)}."
 
 

@@ -271,12 +271,14 @@ class Summary:
 
     @property
     def chosen(self) -> Config | None:
-        """Return the winner's configuration, or before there is one the incumbent's; or what was found."""
+        """Return the winner's configuration, or what was found; before the end that of the incumbent."""
         if self.winner is not None:
             return self.winner.config
         if self.found is not None:
             return self.found.config
-        return self.incumbent[0] if self.incumbent is not None else None
+        if self.incumbent is None or self.state == "finished":
+            return None
+        return self.incumbent[0]
 
     def look_into(self, name: str) -> Depth:
         """Return everything that is known of one parameter. Raises UsageError for an unknown name."""

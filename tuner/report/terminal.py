@@ -104,9 +104,7 @@ def final_screen(
 
 def _changes(summary: "Summary", *, is_short: bool = False) -> list[RenderableType]:
     """Return what is written, where there is something to write."""
-    if not summary.shipped or not (summary.winner or summary.found or summary.state != "finished"):
-        return []
-    return _difference(summary, is_short=is_short)
+    return _difference(summary, is_short=is_short) if summary.shipped else []
 
 
 def _places(

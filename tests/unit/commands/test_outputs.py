@@ -10,6 +10,7 @@ from tuner.commands.outputs import find_results, write_export, write_results
 from tuner.commands.page import make_page, write_page
 from tuner.commands.session import Reading
 from tuner.errors import TargetError, UsageError
+from tuner.export import without_winner
 from tuner.report.summary import Found
 from tuner.statistics.baseline_level import Speedup
 
@@ -75,6 +76,8 @@ def test_the_files_of_a_candidate_are_found_again(reading, settings):
     found = Found(config=summary.winner.config, speedup=estimate, reason="it fails")
     written = write_results(replace(reading, summary=replace(summary, winner=None, gain=None, found=found)))
 
+    with pytest.raises(UsageError, match=r"files of the rejected candidate are in `exports/candidate/`\.$"):
+        raise without_winner(replace(summary, winner=None, gain=None, found=found), "export")
     assert len(written.exports) > 1
     assert set(find_results(settings).exports) == set(written.exports)
 

@@ -11,6 +11,7 @@ from tests.unit.simulated_study import FINGERPRINT
 from tests.unit.simulation import TUNED, SimulatedHost, make_campaign, open_on_disk, space_of, write_study
 from tuner.campaign.campaign import run_campaign
 from tuner.commands.kept_files import recall_differences, remember_differences
+from tuner.commands.outputs import write_export
 from tuner.commands.page import NAME as PAGE
 from tuner.commands.page import find_page, keep_page, list_commands, make_page
 from tuner.commands.session import read
@@ -223,3 +224,19 @@ def test_the_page_has_the_change_of_the_files_that_the_exports_write(settings, m
     assert '<span class="ins">+sendfile off;</span>' in page
     monkeypatch.setenv("TUNER_STATE", str(tmp_path / "state of another"))
     assert 'data-copy="diff"' not in make_page(read(settings)).decode()
+
+
+def test_an_export_of_a_server_that_stays_as_it_is_says_so(settings, monkeypatch, tmp_path):
+    monkeypatch.setenv("TUNER_STATE", str(tmp_path / "state"))
+    reading = read(settings)
+    remember_differences(reading, {"nginx": Rendered(default={}, winner={})})
+    target = "target: {host: 'ssh://root@127.0.0.1:1', mode: managed}\n"
+    settings.path.write_text(settings.path.read_text() + target)
+    warned = []
+
+    written = write_export(
+        replace(reading, settings=load_study(settings.path)), "nginx", tmp_path / "out", warn=warned.append
+    )
+
+    assert written == []
+    assert warned[-1] == "simulated: the winner changes nothing of nginx, so no file is written."

@@ -97,6 +97,18 @@ def test_names_of_a_host_are_no_templates_for_ansible() -> None:
     assert {token.value for token in tags} == {("!", "unsafe")}
 
 
+def test_the_way_back_restarts_a_service_as_its_host_does() -> None:
+    changed = of_nginx(b"a 1;\n", b"a 2;\n")
+    for service, command in (
+        (NGINX, "nginx -t && service nginx restart"),
+        (replace(NGINX, is_systemd=True), "nginx -t && systemctl restart nginx"),
+    ):
+        rendered = {"nginx": replace(changed, service=service)}
+        text = export(make_summary(searches=4), "markdown", rendered=rendered)["tuner.md"].decode()
+
+        assert f"\n{command}\n" in text
+
+
 def test_what_is_pasted_is_a_patch_of_every_file_and_of_the_kernels_at_each_boot() -> None:
     listed = Rendered(default={MAIN: b"a 1;\n"}, winner={MAIN: b"a 2;\n"}, reason="it is not installed.")
     differences = {

@@ -16,7 +16,7 @@ from tests.unit.simulated_study import FAILURES, make_summary, small_space
 from tests.unit.space.test_acting import of_load
 from tuner.campaign.stages.fixed_rate import LatencyClaim
 from tuner.ports import ConnectTime, Failures
-from tuner.records import Failure, Role, State, Trial
+from tuner.records import Failure, Metric, Role, State, Trial
 from tuner.records.latency import Quantile
 from tuner.report.figures.objects import to_plotly
 from tuner.report.figures.settings import draw_slice, draw_slices
@@ -273,6 +273,18 @@ def test_an_unproven_gain_is_not_celebrated() -> None:
         "by those with the default. The brackets hold the 95 % confidence interval."
     ) in words
     assert "What the candidate changes" in words
+
+
+def test_a_gain_in_response_times_says_what_becomes_of_the_p99() -> None:
+    gain = replace(
+        judge_pairs([(0.0, 0.69), (0.0, 0.70), (0.0, 0.69), (0.0, 0.70)]), metric=Metric.LATENCY_P99
+    )
+    told = describe_verdict(replace(summary(), gain=gain, metric=Metric.LATENCY_P99)).text
+
+    assert told.startswith(
+        "Speed of the slowest 1 % (1 / p99) with the winner, divided by that with the default: the p99 is "
+        "0.50 times the default's. The brackets"
+    )
 
 
 def test_a_trial_that_was_stopped_early_is_no_failure() -> None:

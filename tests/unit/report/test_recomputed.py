@@ -192,7 +192,7 @@ def test_why_nothing_was_better_is_said_by_what_became_of_those_that_were_tried(
     shown = summary_json(summary_of(settings, storage))
 
     assert (shown["state"], shown["verdict"], shown["gain"]) == ("finished", "nothing better", None)
-    assert " configurations tried, the best of the rest is 0.9" in shown["reason"]
+    assert " configurations tried, the best is 0.9" in shown["reason"]
 
 
 def test_a_study_that_was_never_begun_is_refused(settings):

@@ -43,7 +43,7 @@ def _effects(summary: Summary) -> list[str]:
         )
         for setting in explained_settings(summary)
     ]
-    return markdown_table(("setting", "default", "winner", "effect, 95 % CI"), rows) if rows else []
+    return markdown_table(("setting", "default", summary.side, "effect, 95 % CI"), rows) if rows else []
 
 
 def _fenced(file: FileChange) -> str:
@@ -65,5 +65,7 @@ def _way_back(change: HostChange) -> str:
     lines += [f"echo '{each.before}' > {each.path}" for each in change.settings if not each.is_sysctl]
     for service in change.services:
         check = f"{shlex.join(service.check)} && " if service.check else ""
-        lines.append(f"{check}systemctl {'reload' if service.may_reload else 'restart'} {service.name}")
+        verb = "reload" if service.may_reload else "restart"
+        told = ("systemctl", verb, service.name) if service.is_systemd else ("service", service.name, verb)
+        lines.append(f"{check}{shlex.join(told)}")
     return "\n".join([*lines, "```"])
