@@ -43,7 +43,13 @@ def find(message: str, scope: dict[str, Scalar] | None = None) -> list[Finding]:
     ],
 )
 def test_a_line_is_about_this_host_or_about_a_container(message: str, rule: str):
-    assert [(each.rule, each.level) for each in find(message)] == [(f"kernel.{rule}", Level.NEXT)]
+    found = [(each.rule, each.level) for each in find(message, {"cookies_sent_ever": 0, "syn_drops_ever": 3})]
+
+    assert found == [(f"kernel.{rule}", Level.NEXT)]
+
+
+def test_a_flood_of_a_container_at_a_port_of_this_host_is_not_its_own():
+    assert find(f"{FLOOD} 80. Sending cookies.", {"cookies_sent_ever": 0, "syn_drops_ever": 0}) == []
 
 
 def test_the_network_and_the_ports_of_a_host_are_known():
