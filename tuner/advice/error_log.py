@@ -45,6 +45,11 @@ def read_error_log(host: Host, server: RunningServer, now: datetime) -> ErrorLog
     log, service, file = server.installation.log, server.installation.service, server.rules.file
     unit = f"{file.advice}.service" if service is None else service.name
     found = _read_journal(host, unit, now) if log is None else read_log_file(host, log, now)
+    if (
+        log is not None and file.error_log and not found.lines
+    ):  # without a syslog daemon, the journal has them
+        journal = _read_journal(host, unit, now)
+        found = journal if journal.lines else found
     unread = list(found.unread)
     lines = tuple(cut_messages(found.lines, file.message, server.pids))
     if found.lines and not lines:

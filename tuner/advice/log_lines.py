@@ -89,7 +89,8 @@ def cut_messages(lines: Iterable[LogLine], form: str | None, pids: Container[int
     for line in lines:
         if form is None:
             yield replace(line, message=_drop_prefix(line))
-        elif (found := re.match(form, _drop_prefix(line))) is not None:
+        # HAProxy's form has the prefix of syslog, which the journal writes as well.
+        elif found := re.match(form, _drop_prefix(line)) or re.match(form, line.text):
             told = found.groupdict()
             is_own = told.get("pid") is None or int(told["pid"]) in pids
             yield replace(line, message=told["message"] if is_own else "")

@@ -224,3 +224,18 @@ def test_lines_of_a_log_into_which_scripts_write_as_php_fpm_does_do_not_count(tm
     said = "`decorate_workers_output = no` lets scripts write whole lines into it"
     assert shared.unread == (f"its error log: {said}. Remove this setting",)
     assert texts(own) == [NEW["php-fpm"]]
+
+
+def test_haproxy_without_a_syslog_file_has_its_lines_in_the_journal(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    journalctl = tmp_path / "journalctl"
+    line = "2026-11-26T18:45:56+0000 web haproxy[1]: Proxy web reached process FD limit"
+    journalctl.write_text(f"#!/bin/sh\necho '{line}'\n")
+    journalctl.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+
+    found = read_log_of("haproxy", "", tmp_path / "haproxy.log")
+
+    assert [each.message for each in found.lines] == ["Proxy web reached process FD limit"]
+    assert found.unread == ()
