@@ -55,7 +55,7 @@ def plot_costs(summary: Summary) -> "go.Figure":
 
 def plot_history(summary: Summary) -> "go.Figure":
     """Plot the ratio of every trial to the baseline, in the order in which they were made."""
-    return _made(summary, draw_history(summary), "no trial that was measured")
+    return _made(summary, draw_history(summary), "no measured trial")
 
 
 def plot_confirmation(summary: Summary) -> "go.Figure":
@@ -75,7 +75,7 @@ def plot_mix(summary: Summary, load: str = "") -> "go.Figure":
         UsageError: the study has no such load, or its load generator does not count requests by kind.
     """
     found = summary.fidelity.get(load)
-    return _made(summary, draw_mix(found) if found else None, f"no mix {load!r} whose requests were counted")
+    return _made(summary, draw_mix(found) if found else None, f"no mix {load!r} with counted requests")
 
 
 def plot_slice(summary: Summary, parameter: str) -> "go.Figure":
@@ -85,7 +85,7 @@ def plot_slice(summary: Summary, parameter: str) -> "go.Figure":
         UsageError: no parameter of the study has this name, or no trial has a value of it.
     """
     if parameter not in {each.name for each in summary.space.parameters}:
-        raise UsageError(f"{summary.study}: no parameter {parameter!r} is tuned.")
+        raise UsageError(f"{summary.study}: the study tunes no parameter {parameter!r}.")
     return _made(summary, draw_slice(summary, parameter), f"no trial with a value of {parameter}")
 
 
@@ -111,5 +111,5 @@ def plot_contest(contest: Contest) -> "go.Figure":
 
 def _made(summary: Summary, figure: Figure | None, nothing: str) -> "go.Figure":
     if figure is None:
-        raise UsageError(f"{summary.study}: there is {nothing} to plot.")
+        raise UsageError(f"{summary.study}: the study has {nothing} to plot.")
     return to_plotly(figure)

@@ -84,7 +84,9 @@ def make_server(name: str, **options: object) -> Server:
 
     Raises UsageError for an unknown name, or for options that it does not take.
     """
-    return cast("Server", _make(AdapterKind.SERVER, name, options, key="servers", remedy="Leave them out."))
+    return cast(
+        "Server", _make(AdapterKind.SERVER, name, options, key="servers", remedy=("Leave these options out."))
+    )
 
 
 def denied_settings(server: str) -> tuple[str, ...]:
@@ -96,8 +98,8 @@ def denied_settings(server: str) -> tuple[str, ...]:
         return adapter.denied
     except AttributeError as error:
         raise UsageError(
-            f"server {server!r}: its adapter does not say which settings no search space may tune. "
-            'Give the class `denied = ("user", …)`, or `denied = ()` when it has none.'
+            f"server {server!r}: its adapter does not say which settings no search space may tune. Give the "
+            'class `denied = ("user", …)`, or `denied = ()` if the server has no such settings.'
         ) from error
 
 
@@ -108,7 +110,7 @@ def make_private_server(name: str, **options: object) -> PrivateServer:
         return server
     raise UsageError(
         f"servers: {name} is tuned as an installed service only; tuner cannot start a private instance of "
-        "it. Tune the installed service: write `mode: managed` under `target:`."
+        f"{name}. Tune the installed service: write `mode: managed` under `target:`."
     )
 
 
@@ -224,8 +226,8 @@ def _points(kind: AdapterKind) -> tuple[EntryPoint, ...]:
             "adapter can be found. In a checkout run `make setup`, or `pip install -e .`."
         ) from error
     raise UsageError(
-        f"adapters: {DISTRIBUTION} is installed, but its metadata names no {kind.value}: it is from another "
-        "version. Run `make setup`, or install it again."
+        f"adapters: {DISTRIBUTION} is installed, but its metadata names no {kind.value}: the installed "
+        "package is from another version. Run `make setup`, or install the package again."
     )
 
 
@@ -236,7 +238,8 @@ def _find(kind: AdapterKind, name: str) -> EntryPoint:
     if points:
         claims = " and ".join(f"{point.value} ({origin(point)})" for point in points.values())
         raise UsageError(
-            f"{kind.value}: the name {name!r} is registered twice, by {claims}. Uninstall one of them."
+            f"{kind.value}: the name {name!r} is registered twice, by {claims}. Uninstall one of these "
+            "packages."
         )
     there = adapter_names(kind)
     near = get_close_matches(name, there, n=1) or _find_by_title(kind, name)

@@ -22,7 +22,7 @@ class WebSocketEcho:
         if find_spec("websockets") is None:
             raise UsageError(
                 f"backend: {self.name} needs the Python package websockets, which is not installed. "
-                f"Install it: {say_extra('websocket')}"
+                f"Install this package: {say_extra('websocket')}"
             )
         return (sys.executable, "-I", str(PROGRAM), "{port}")
 

@@ -130,11 +130,12 @@ class MissingProgram(TargetError):
         self.program = program
 
 
-def too_many_files(where: str, needed: int, allowed: str) -> ConfigRejected:
+def too_many_files(where: str, needed: int, allowed: int | None = None) -> ConfigRejected:
     """Return the error for a limit of open files that cannot be set."""
+    only = "fewer" if allowed is None else f"only {allowed}"
     return ConfigRejected(
-        f"{where}: {needed} open files are needed, {allowed} allowed. Raise the limit (`ulimit -Hn`, "
-        "/etc/security/limits.conf, fs.nr_open), or use fewer connections."
+        f"{where}: the load needs {needed} open files, and {only} are allowed. Raise the limit "
+        "(`ulimit -Hn`, /etc/security/limits.conf, fs.nr_open), or use fewer connections."
     )
 
 
@@ -155,4 +156,6 @@ def rejected(path: object, content: bytes | None, error: OSError) -> ConfigRejec
 
 def irremovable(where: str, path: object) -> TargetError:
     """Return the error for a file of the kernel that is to be removed."""
-    return TargetError(f"{where}: {path} is a file of the kernel and cannot be removed. Write a value to it.")
+    return TargetError(
+        f"{where}: {path} is a kernel file, and nobody can remove it. Write a value to this file."
+    )

@@ -22,9 +22,9 @@ KEPT_CAPABILITIES = {
 """What a server uses that begins as root: it becomes another user, listens on port 80, sets limits and
 priorities, pins memory for the network. By number, because older programs lack the names of newer ones."""
 NOT_PERMITTED = (
-    "A sandbox needs namespaces: run as root (in a container: with CAP_SYS_ADMIN and CAP_NET_ADMIN), or let "
-    "ordinary users have them: `sysctl kernel.unprivileged_userns_clone=1` on Debian, "
-    "`sysctl kernel.apparmor_restrict_unprivileged_userns=0` on Ubuntu, and `user.max_user_namespaces` and "
+    "A sandbox needs namespaces. Run tuner as root (in a container: with CAP_SYS_ADMIN and CAP_NET_ADMIN), "
+    "or allow namespaces for ordinary users: `sysctl kernel.unprivileged_userns_clone=1` on Debian, `sysctl "
+    "kernel.apparmor_restrict_unprivileged_userns=0` on Ubuntu, and `user.max_user_namespaces` and "
     "`user.max_net_namespaces` above 0."
 )
 
@@ -44,13 +44,14 @@ class IsolatedHost(CommandRunner):
             self._write_own(place, state)
         else:
             raise TargetError(
-                f"{self.name}: {place} is not the sandbox's own and would outlive it. In the sandbox, only "
-                f"{DIRECTORY} and {SETTINGS.rstrip('/')} can be written."
+                f"{self.name}: {place} is outside the sandbox. In the sandbox, only {DIRECTORY} and "
+                f"{SETTINGS.rstrip('/')} can be written."
             )
 
     def sandbox(self, *, share: PurePosixPath | None = None) -> AbstractContextManager[Sandbox]:
         raise TargetError(
-            f"{self.name}: a sandbox cannot contain another (share: {share}). Open it on the host."
+            f"{self.name}: a sandbox cannot contain another (share: {share}). Open the second sandbox on the "
+            "host."
         )
 
     @abstractmethod

@@ -77,7 +77,7 @@ def _at(document: object, pointer: str) -> object:
         elif isinstance(here, list) and key.isascii() and key.isdigit() and int(key) < len(here):
             here = here[int(key)]
         else:
-            raise ValueError(f"there is nothing at {pointer} in the JSON")
+            raise ValueError(f"the JSON has no value at {pointer}")
     return here
 
 

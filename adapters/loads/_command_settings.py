@@ -21,7 +21,7 @@ def _wrong(key: str, what: str) -> UsageError:
 def reader_of(result: Mapping[str, object] | None) -> ResultReader:
     """Check the `result` section of a study's load. Raises UsageError for what cannot be used."""
     if not result:
-        raise _wrong("", f"it is missing, so no response would be counted. {_EXAMPLE}")
+        raise _wrong("", f"the key is missing, so tuner would count no response. {_EXAMPLE}")
     for key in result:
         if key not in _KEYS:
             raise _wrong(f".{key}", f"this key is not known. Known keys: {', '.join(_KEYS)}.")
@@ -59,7 +59,7 @@ def _patterns(section: object) -> tuple[re.Pattern[str], ...]:
             pattern = re.compile(str(expression), re.MULTILINE)
         except re.error as error:
             raise _wrong(
-                ".regex", f"{expression!r} is no regular expression: {error}. Correct it."
+                ".regex", f"{expression!r} is no regular expression: {error}. Correct the expression."
             ) from error
         if not pattern.groupindex:
             raise _wrong(
@@ -76,13 +76,13 @@ def _check_names(names: list[str]) -> None:
             near = get_close_matches(name, known, n=1) or ["correct"]
             raise _wrong("", f"{name!r} is not known. Did you mean {near[0]!r}?")
         if names.count(name) > 1:
-            raise _wrong("", f"{name!r} is given twice. Leave one out.")
+            raise _wrong("", f"{name!r} is given twice. Give each name once.")
     tells_failures = any(name.startswith("failures_") for name in names)
     if "correct" not in names and not ("requests" in names and tells_failures):
         raise _wrong(
             "",
-            "it does not say how many responses were correct. "
-            "Give `correct`, or `requests` together with every `failures_…` count that they include.",
+            "the result does not contain the number of correct responses. Give `correct`, or `requests` "
+            "together with every `failures_…` count that they include.",
         )
     connect = [name for name in names if name in _CONNECT]
     if connect and len(connect) < len(_CONNECT):

@@ -196,7 +196,7 @@ def _counts(text: str) -> dict[str, int]:
         return {**counts, **dict.fromkeys(kinds, 0)}
     found = _KINDS.search(text)
     if found is None:
-        raise ValueError("failed requests without their kinds")
+        raise ValueError("ab counted failed requests without their kinds")
     return {**counts, **dict(zip(kinds, (as_count(int(count)) for count in found.groups()), strict=True))}
 
 
@@ -236,7 +236,7 @@ def _judge(counts: Mapping[str, int], workload: Workload) -> tuple[int, Failures
 def _found(line: re.Pattern[str], text: str) -> str:
     found = line.search(text)
     if found is None:
-        raise ValueError(f"there is no line {line.pattern!r}")
+        raise ValueError(f"the output has no line {line.pattern!r}")
     return found.group(1)
 
 

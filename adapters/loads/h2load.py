@@ -106,7 +106,7 @@ def refuse_unlike(workload: Workload) -> None:
         if each.method != "GET" or dict(each.headers) != headers[0]:
             said = f"{each.method} {each.path} has another method or other headers than the rest of the mix"
         elif not 200 <= each.status < 300 or each.body.check not in BY_LENGTH:  # noqa: PLR2004 - 2xx
-            said = f"it counts every 2xx as correct, and {each.path} expects something else"
+            said = f"h2load counts every 2xx status as correct, and {each.path} expects another status"
         else:
             continue
         raise UsageError(f"load generator h2load: {said}. Use wrk over HTTP/1.1, or leave this request out.")
@@ -182,8 +182,8 @@ class H2load:
         refuse_unlike(workload)
         if not workload.keepalive:
             raise UsageError(
-                "load generator h2load: it never ends with `keepalive: false`, because a connection that is "
-                "being opened at the end of the window is never given up. Use wrk or ab."
+                "load generator h2load: h2load never ends with `keepalive: false`, because it waits for the "
+                "connections that it opens at the end of the window. Use wrk or ab."
             )
         argv = (
             "h2load",
@@ -243,7 +243,7 @@ def _mix_path(workload: Workload) -> PurePosixPath:
 def _summary(text: str) -> _Summary:
     requests, traffic = _REQUESTS.search(text), _TRAFFIC.search(text)
     if requests is None or traffic is None:
-        raise ValueError("there is no line of requests, or none of traffic")
+        raise ValueError("the output has no line of requests, or no line of traffic")
     return _Summary(
         started=int(requests.group(2)),
         done=int(requests.group(3)),

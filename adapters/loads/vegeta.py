@@ -110,14 +110,14 @@ class Vegeta:
         for (method, path), count in asked.items():
             if count > 1:  # its log has no headers of requests
                 raise UsageError(
-                    f"load generator vegeta: {count} requests of the mix are {method} {path}. Keep one, "
-                    "or use another generator."
+                    f"load generator vegeta: {count} requests of the mix have the same method and path "
+                    f"({method} {path}). Keep one of these requests, or use another generator."
                 )
         for each in workload.requests:
             if each.body.check not in BY_LENGTH:
                 raise UsageError(
-                    f"load generator vegeta: it reads no response bodies, so `body: {each.body.check}` of "
-                    f"{each.path} cannot be judged. Write `body: any` or `body: length`."
+                    "load generator vegeta: vegeta reads no response bodies, so it cannot judge `body: "
+                    f"{each.body.check}` of {each.path}. Write `body: any` or `body: length`."
                 )
         rate_rps = workload.rate_rps
         patience_s = _patience_s(workload)

@@ -55,8 +55,8 @@ class WebSocket:
     def read_version(self, printed: Completed) -> str:
         if printed.returncode:
             raise UsageError(
-                "load generator websocket: it needs the Python package websockets, which is not installed. "
-                f"Install it: {say_extra('websocket')}"
+                "load generator websocket: the Python package websockets is not installed. "
+                f"Install this package: {say_extra('websocket')}"
             )
         return text_of(printed.stdout).strip().removeprefix("websockets ")
 
@@ -67,7 +67,8 @@ class WebSocket:
         refuse_unsendable(self.name, workload, able=(Ability.HEADERS,))
         if workload.url.startswith("https:"):
             raise UsageError(
-                "load generator websocket: it sends nothing over TLS. Load an http:// address instead."
+                "load generator websocket: this load generator does not speak TLS. Load an http:// address "
+                "instead."
             )
         argv = (
             *(sys.executable, "-I", str(PROGRAM)),

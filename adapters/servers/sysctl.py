@@ -98,8 +98,8 @@ class Sysctl:
         }
         if not current:
             raise TargetError(
-                f"{host.name}: {_ROOT} is read-only here, as in a container. Tune the machine that runs the "
-                "container, or leave sysctl out of `servers:`."
+                f"{host.name}: {_ROOT} is read-only here, for example in a container. Tune the machine that "
+                "runs the container, or leave sysctl out of `servers:`."
             )
         version = _parse_version(release.stdout.decode(errors="replace"))
         facts = Facts(version=version, current=current, withheld=withheld, port=None)
@@ -175,7 +175,7 @@ def _split_name(name: str) -> tuple[str, int | None]:
         )
     if _DENIED.fullmatch(matched["key"]):
         protected = f"sysctl: {matched['key']} protects the machine and is never tuned."
-        raise UsageError(f"{protected} Remove it from the search space.")
+        raise UsageError(f"{protected} Remove this setting from the search space.")
     return matched["key"], int(matched["index"]) if matched["index"] else None
 
 
@@ -183,8 +183,10 @@ def _refuse_nonsense(name: str, value: Scalar, facts: Facts) -> None:
     """Raise ConfigRejected for a key that may not be changed here, and for what is no value of its kind."""
     current = facts.current
     if name not in current:
-        reason = facts.withheld.get(name, "it is not there or is read-only on this host")
-        raise ConfigRejected(f"sysctl: {name}: {reason}. Leave it out of the search space with `without:`.")
+        reason = facts.withheld.get(name, "this host does not have this setting, or has it read-only")
+        raise ConfigRejected(
+            f"sysctl: {name}: {reason}. Leave this setting out of the search space with `without:`."
+        )
     # The kernel accepts most of it: tcp_fin_timeout -1, somaxconn 0, tcp_rmem "1 1 1" were taken by 6.18.
     if isinstance(value, float) or (isinstance(value, int) and not 0 <= value <= LARGEST):
         raise ConfigRejected(f"sysctl: {name} = {value} is not a whole number from 0. Correct its range.")
@@ -201,8 +203,8 @@ def _refuse_nonsense(name: str, value: Scalar, facts: Facts) -> None:
 def _find_withheld(readable: Config) -> dict[str, str]:
     """Return why keys are left alone: no original would bring them back, or they limit nothing."""
     endless = (name for name, value in readable.items() if isinstance(value, int) and value >= _NO_LIMIT)
-    return dict.fromkeys(endless, "its value is so large here that it limits nothing") | {
-        name: f"{other} is set instead, and writing this key would set that one to 0 permanently"
+    return dict.fromkeys(endless, "its value on this host is so large that it limits nothing") | {
+        name: f"this host sets {other} instead, and a change of this key would set {other} to 0 permanently"
         for pair in _EITHER
         for name, other in (pair, pair[::-1])
         if readable.get(name) == 0 and other in readable
@@ -225,7 +227,7 @@ def _list_command(directories: tuple[str, ...]) -> Argv:
 def _read_listing(listed: Completed, host: Host) -> dict[str, Scalar]:
     current = _parse_listing(listed.stdout.decode(errors="replace"))
     if not current:
-        raise TargetError(f"{host.name}: nothing can be read below {_READ[1]}. Mount /proc there.")
+        raise TargetError(f"{host.name}: tuner can read nothing below {_READ[1]}. Mount /proc on this host.")
     return current
 
 

@@ -158,8 +158,12 @@ def _texts_of(files: Files) -> dict[PurePosixPath, str]:
 def _say_why(setting: _Setting, values: _Values, *, is_known: bool) -> str:
     """Return why a setting is left alone."""
     if not values:
-        return f"there is no {setting.place} on this host"
-    return "it is read-only here" if is_known else f"its files have no common value: {_say_values(values)}"
+        return f"this host has no {setting.place}"
+    return (
+        ("this setting is read-only on this host")
+        if is_known
+        else f"its files have no common value: {_say_values(values)}"
+    )
 
 
 def _say_values(values: _Values) -> str:
@@ -169,9 +173,9 @@ def _say_values(values: _Values) -> str:
 def _refuse_nonsense(name: str, value: Scalar, there: _Values, facts: Facts) -> None:
     """Raise ConfigRejected for a setting that is not changed here, and for what its files do not take."""
     if name not in facts.current:
-        reason = facts.withheld.get(name, "it is no setting that tuner changes")
+        reason = facts.withheld.get(name, "this is no setting that tuner changes")
         raise ConfigRejected(
-            f"sysfs: {name[:80]}: {reason}. Leave it out of the search space with `without:`."
+            f"sysfs: {name[:80]}: {reason}. Leave this setting out of the search space with `without:`."
         )
     words = _SETTINGS[name].words
     if words is None:

@@ -84,7 +84,11 @@ def begun(tuner, made):
             ("storage", "in its folder", "targets:"),
         ),
         ("content: builtin", "content: builtin\nseed: -1", ("seed", "-1")),
-        ("content: builtin", "content: builtin\nwarm_start: [gone.yaml]", ("gone.yaml", "no such file")),
+        (
+            "content: builtin",
+            "content: builtin\nwarm_start: [gone.yaml]",
+            ("gone.yaml", "the file does not exist"),
+        ),
         ("content: builtin", "content: builtin\noptimizer: tpee", ("tpee", "tpe")),
         ("content: builtin", "content: [unclosed", ("YAML",)),
         ("content: builtin", "content: *alias", ("alias",)),

@@ -71,5 +71,5 @@ def test_an_unfinished_study_is_not_added(tmp_path):
     refused = tuner.call("corpus", "add", study, "--corpus", "known")
 
     assert refused.returncode == 2
-    assert "there is no study here yet" in refused.stderr
+    assert "this storage has no study yet" in refused.stderr
     assert not (tmp_path / "known").exists()

@@ -78,8 +78,8 @@ def test_the_page_stands_alone(drawn):
         (("--connections", "many"), "'many' is no number"),
         (("--connections", "30000"), "connections are out of range. Give 1 to 20,000"),
         (("default", "default"), "is given twice"),
-        (("winner",), "there is no study here yet"),
-        (("missing.yaml",), "there is no such file"),
+        (("winner",), "this storage has no study yet"),
+        (("missing.yaml",), "the file does not exist"),
         (("--minutes", "0.1"), "minutes are too few for"),
     ],
 )

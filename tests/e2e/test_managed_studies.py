@@ -228,7 +228,7 @@ def test_a_study_ends_before_the_load_fills_a_disk_with_logs(own_bed: Testbed, t
     done = tuner.run("run", study, "--yes", timeout_s=400)
 
     assert done.returncode == 3, done.stderr + done.stdout
-    assert "stopped before it is full. Make room (`logrotate" in " ".join(done.stderr.split())
+    assert "stopped the run before the disk is full. Make room (`logrotate" in " ".join(done.stderr.split())
     assert look_at(host) == before
     stat = os.statvfs(host.root / "var/log")
     assert stat.f_bavail * stat.f_frsize > 2 * 2**20

@@ -86,7 +86,9 @@ def test_a_host_that_cannot_be_used_is_named_before_anything_begins(tuner: Comma
     done = tuner.call("run", study)
 
     assert done.returncode == 3
-    assert "1 of 2 hosts cannot be used, and nothing was started. ssh://root@127.0.0.1:1:" in done.stderr
+    assert (
+        "1 of 2 hosts cannot be used, and tuner has started nothing. ssh://root@127.0.0.1:1:" in done.stderr
+    )
     assert not study.with_suffix(".study").exists()
 
 
@@ -101,5 +103,5 @@ def test_two_names_of_one_machine_are_refused_before_anything_begins(
     done = tuner.call("run", study, "--yes")
 
     assert done.returncode == 2
-    assert "are one machine" in done.stderr
+    assert "are the same machine" in done.stderr
     assert not study.with_suffix(".study").exists()

@@ -184,7 +184,9 @@ def test_a_folder_that_others_may_write_to_is_refused(tuner):
     (tuner.folder / "study.study").chmod(0o777)
 
     for command in EVERY:
-        assert refused(tuner.call(*COMMANDS[command]), USAGE, "other users may write to it", "chmod go-w")
+        assert refused(
+            tuner.call(*COMMANDS[command]), USAGE, "other users may write to this file", "chmod go-w"
+        )
 
 
 def test_where_the_user_wants_a_report_may_be_a_link(tuner):
@@ -204,7 +206,7 @@ def test_what_is_written_anew_is_not_written_through_a_link(tuner, arguments):
     precious = tuner.folder.parent / "elsewhere" / "authorized_keys"
     (tuner.folder / "mine").symlink_to(precious)
 
-    assert refused(tuner.call(*arguments, "mine"), USAGE, "mine: this file exists already")
+    assert refused(tuner.call(*arguments, "mine"), USAGE, "mine: this file already exists")
     assert precious.read_text() == PRECIOUS
 
 

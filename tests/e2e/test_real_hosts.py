@@ -184,7 +184,7 @@ def test_a_winner_is_applied_kept_and_taken_back(finished, tuner: CommandLine, w
     assert "is of the study" in of_other.stderr
     assert undone.returncode == 0, undone.stderr
     assert look_at(web) == before
-    assert "nothing was applied" in tuner.run(*undo).stderr
+    assert "nothing is applied" in tuner.run(*undo).stderr
     never_ran = tuner.run("apply", other, *where, "--undo")
     assert never_ran.returncode == 2
     assert "never ran" in never_ran.stderr

@@ -39,7 +39,7 @@ def test_ctrl_c_stops_a_sweep_and_says_how_it_resumes(swept):
     _, returncode, stopped, *_ = swept
 
     assert returncode == 130
-    assert "everything is as it was before" in stopped
+    assert "Everything is in its earlier state again" in stopped
     assert "--values 16,64" in stopped
 
 
@@ -83,7 +83,7 @@ def test_a_sweep_leaves_no_process(swept):
     [
         (("ThreadPerChild",), "ThreadsPerChild"),
         (("ThreadsPerChild", "--values", "0"), "0 is below its minimum"),
-        (("MaxRequestWorkers",), "it is derived as"),
+        (("MaxRequestWorkers",), "tuner derives it as"),
         (("CustomLog",), "`allow:` does not name semantic. Allow it in"),
         (("ThreadsPerChild", "--minutes", "0.2"), "minutes are too few for"),
         (("ThreadsPerChild", "--at", "winner"), "there is no"),

@@ -154,13 +154,13 @@ def test_two_builds_of_an_application_are_two_study_files(tuner: CommandLine, tm
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("verify", "study.yaml"), ("there is no study here", "tuner run")),
+        (("verify", "study.yaml"), ("this storage has no study", "tuner run")),
         (("verify", "study.yaml", "--pairs", "4"), ("nothing is measured", "--measure")),
         (("verify", "study.yaml", "--measure", "--pairs", "1"), ("--pairs", "at least 2")),
         (("verify", "study.yaml", "--url", "http://x/"), ("--url", "--host")),
-        (("gate", "study.yaml", "--baseline", "nowhere.yaml"), ("nowhere.yaml", "no such file")),
+        (("gate", "study.yaml", "--baseline", "nowhere.yaml"), ("nowhere.yaml", "the file does not exist")),
         (("gate", "study.yaml", "--baseline", "cachd"), ("cachd", "cached")),
-        (("gate", "study.yaml", "--baseline", "winner"), ("there is no study here", "tuner run")),
+        (("gate", "study.yaml", "--baseline", "winner"), ("this storage has no study", "tuner run")),
         (("gate", "study.yaml", "--baseline", "study.yaml"), ("the study itself",)),
         (("gate", "study.yaml", "--baseline", "bad.yaml"), ("worker_conections", "worker_connections")),
         (("gate", "study.yaml", "--baseline", "default", "--margin", "60%"), ("60%", "50 %")),

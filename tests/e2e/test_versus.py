@@ -77,7 +77,7 @@ def test_the_same_command_again_shows_what_is_there(raced):
         (("nginx.yaml",), "--presets"),
         (("nginx.yaml", "nginx.yaml"), "given twice"),
         (("nginx.yaml", "more.yaml"), "20 connections"),
-        (("nginx.yaml", "none.yaml"), "there is no such file"),
+        (("nginx.yaml", "none.yaml"), "the file does not exist"),
         (("nginx.yaml", "more.yaml", "--blocks", "2"), "Give at least 3"),
     ],
 )
@@ -99,7 +99,7 @@ def test_what_cannot_be_compared_is_refused(tmp_path: Path, arguments, said):
         (("default", "cached", "default"), "a configuration is named twice"),
         (("default", "cached", "cachd"), "Did you mean cached"),
         (("default", "cached", "article-2015", "--pairs", "2"), "Give at least 3"),
-        (("default", "cached", "-o", "page.html"), "two configurations have no HTML page"),
+        (("default", "cached", "-o", "page.html"), "no HTML page for two configurations"),
     ],
 )
 def test_configurations_that_cannot_be_compared_are_refused(tmp_path: Path, arguments, said):

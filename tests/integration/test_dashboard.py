@@ -161,4 +161,4 @@ def test_a_port_that_is_taken_and_a_study_that_has_not_begun_are_said(served):
     assert taken.returncode == 3
     assert f"--port: tuner cannot listen on 127.0.0.1:{port}" in taken.stderr
     assert not_begun.returncode == 2
-    assert "Start it with `tuner run`" in not_begun.stderr
+    assert "Start the study with `tuner run`" in not_begun.stderr

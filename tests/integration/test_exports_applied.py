@@ -246,7 +246,7 @@ def test_exports_are_written_when_the_target_is_gone(host: TestHost, tmp_path: P
         written = write_export(later, form, tmp_path / "later" / form, warn=warned.append)
         assert read_files(written) == known[form]
     assert len(warned) == len(forms) - 1, "json asks no target"
-    assert all("the target as it was when the study ended" in each for each in warned)
+    assert all("the target at the end of the study" in each for each in warned)
     other = read_winner(setup, setup.space.complete({"worker_connections": 5000}))
     with pytest.raises(TargetError):
         write_export(replace(other, setup=None), "shell", tmp_path / "other")

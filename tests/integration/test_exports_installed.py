@@ -98,7 +98,10 @@ def test_files_that_changed_since_the_study_are_named_when_it_is_exported(host: 
     write_export(replace(reading, setup=None), "nginx", tmp_path / "out", warn=said.append)
 
     assert any("changed since the study began: worker_connections 768 → 1000" in each for each in said)
-    assert any(each.startswith("/etc/nginx/nginx.conf: changed since the study ended") for each in said)
+    assert any(
+        each.startswith("/etc/nginx/nginx.conf: this file changed after the end of the study")
+        for each in said
+    )
 
 
 def with_winner(config: Mapping[str, Scalar]) -> Summary:

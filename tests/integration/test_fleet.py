@@ -141,7 +141,9 @@ def test_a_worker_that_is_frozen_between_two_trials_is_lost(settings):
         )
         os.kill(worker.process.pid, signal.SIGSTOP)
         wait_until(lambda: HOSTS[0] not in engine.find_hosts(), patience_s=PATIENCE_S)
-        gone = pytest.raises(Unreachable, match="ssh://web0: its worker does not answer any more")
+        gone = pytest.raises(
+            Unreachable, match="ssh://web0: the worker of this host does not answer any more"
+        )
         with gone, executor.turn.taken():
             executor.wait_until_quiet(1.0)
     assert worker.process.exitcode == 0, "it was continued, and has ended by itself"

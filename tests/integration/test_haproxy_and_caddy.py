@@ -87,7 +87,7 @@ def test_every_value_at_its_ends_is_accepted_and_in_force(tmp_path, name, server
 
 
 def test_haproxy_alone_is_refused_with_what_to_put_behind_it(tmp_path):
-    with pytest.raises(UsageError, match="haproxy answers nothing itself, it only passes requests on"):
+    with pytest.raises(UsageError, match="haproxy answers no request itself, and only passes requests on"):
         prepared(tmp_path, "haproxy", "haproxy")
 
 

@@ -58,14 +58,17 @@ def test_keys_that_can_only_be_read_are_not_offered_and_refused_when_asked_for(s
     assert "net.ipv4.tcp_available_congestion_control" not in before.facts.current
     assert "net.core.somaxconn" not in before.facts.current
     assert "net.ipv4.tcp_wmem[1]" in before.facts.current
-    with pytest.raises(ConfigRejected, match=r"net\.core\.somaxconn: it is not there or is read-only"):
+    with pytest.raises(
+        ConfigRejected,
+        match=r"net\.core\.somaxconn: this host does not have this setting, or has it read-only",
+    ):
         Sysctl().rewrite({"net.core.somaxconn": 9999}, before)
 
 
 def test_a_container_that_may_change_nothing_is_named(sandbox):
     mount(sandbox, "--bind", "-o", "ro", "/proc/sys", "/proc/sys")
 
-    with pytest.raises(TargetError, match="read-only here, as in a container"):
+    with pytest.raises(TargetError, match="read-only here, for example in a container"):
         Sysctl().find(sandbox)
 
 

@@ -114,7 +114,7 @@ def test_load_is_aimed_at_the_address_of_the_target_only(bed, web, target, sende
         "http://localhost/",
         "http://198.18.255.9/",
     ):
-        with pytest.raises(TargetError, match="no load is sent to"):
+        with pytest.raises(TargetError, match="tuner sends no load to"):
             check_load_target(parse_url(elsewhere), target, senders)
 
 

@@ -234,7 +234,7 @@ def test_a_file_of_the_kernel_is_written_in_place_and_its_refusal_is_the_configu
     LocalHost().write(own, before)
     with pytest.raises(ConfigRejected, match="oom_score_adj: the kernel refused 'much': Invalid argument"):
         LocalHost().write(own, FileState(content=b"much"))
-    with pytest.raises(TargetError, match="is a file of the kernel and cannot be removed"):
+    with pytest.raises(TargetError, match="is a kernel file, and nobody can remove it"):
         LocalHost().write(own, ABSENT)
 
     assert LocalHost().read(own) == before

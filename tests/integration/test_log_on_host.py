@@ -47,7 +47,7 @@ def test_the_log_before_the_last_rotation_fills_what_is_left_of_the_room(tmp_pat
 
 def test_what_is_no_log_is_refused_with_what_to_do(tmp_path: Path):
     for path in (tmp_path, tmp_path / "none", Path("/dev/zero")):
-        with pytest.raises(TargetError, match=r"there is no log that you may read\. Log in as"):
+        with pytest.raises(TargetError, match=r"you cannot read a log at this path\. Log in as"):
             list(fetch_logs(LocalHost(), PurePosixPath(path)))
 
 

@@ -273,7 +273,7 @@ def test_what_answers_the_load_is_what_is_changed(web: TestHost, tmp_path: Path)
         return listed.index(b"1", 1)
 
     assert space.default()["keepalive_requests"] == kept() == 250
-    assert "shop.conf:5 sets it for only some" in space.left_out["sendfile"]
+    assert "shop.conf:5 sets this only for some" in space.left_out["sendfile"]
     with target.hold(print), target.deploy(space.complete({"keepalive_requests": 120})):
         assert kept() == 120
     assert kept() == 250
@@ -309,7 +309,7 @@ def test_a_certificate_that_nobody_else_trusts_is_named_or_accepted_and_a_redire
     secure = f"https://{host.address}/index.html"
     with pytest.raises(TargetError, match=rf"answers 301 to {secure}\. Set load\.path to {secure}\."):
         look(f"http://{host.address}:8080/")
-    with pytest.raises(TargetError, match=r"its certificate is not the expected one: .*`load\.ca:`"):
+    with pytest.raises(TargetError, match=r"the certificate of the server is not trusted: .*`load\.ca:`"):
         look(secure)
     for more in (f", ca: {file}", ", verify: false"):
         assert look(secure, more).load.pages[0].kind.body_bytes

@@ -108,7 +108,7 @@ def test_an_ordinary_user_runs_nginx_with_kernel_settings_of_its_own(copy_for_ev
     assert result["somaxconn"] == "777"
     assert result["backlog"] == 777
     assert result["open_files"] == "500"
-    assert "open files are needed" in result["refusal"]
+    assert "open files, and only" in result["refusal"]
     assert result["alive"]
     assert result["ended"]
     assert not result["sees_host"]

@@ -68,7 +68,7 @@ def test_an_unknown_key_is_refused_with_its_fingerprint_and_what_accepts_it(web:
     (home / ".ssh/known_hosts").write_text("")
     printed = web.run(["ssh-keygen", "-lf", "/etc/ssh/testbed_key.pub"]).stdout.decode()
 
-    with pytest.raises(TargetError, match="its host key is not known") as refused:
+    with pytest.raises(TargetError, match="the key of this host is not known") as refused:
         name_of(reach(web.ssh_url))
 
     assert printed.split()[1] in str(refused.value)
@@ -146,7 +146,7 @@ def test_the_key_of_an_authority_is_no_key_of_a_host(web: TestHost, home: Path, 
         f"@cert-authority {web.address} {host_key_of(web)}\n@cert-authority * {host_key_of(web)}\n"
     )
 
-    with pytest.raises(TargetError, match="its host key is not known"):
+    with pytest.raises(TargetError, match="the key of this host is not known"):
         name_of(reach(web.ssh_url))
 
 
@@ -174,7 +174,7 @@ def test_a_key_with_a_passphrase_says_to_use_the_agent(web: TestHost, home: Path
 @pytest.mark.parametrize("url", ["ssh://root@{address}:23", "ssh://no-such-host.invalid"])
 def test_a_host_that_is_not_there_is_named(web: TestHost, reach, url: str):
     with pytest.raises(
-        TargetError, match=r"ssh://.*(cannot be reached: Connection refused|no host of that name)"
+        TargetError, match=r"ssh://.*(cannot be reached: Connection refused|no host has this name)"
     ):
         name_of(reach(url.format(address=web.address)))
 
@@ -259,7 +259,9 @@ def test_what_sudo_may_not_kill_is_said_to_run_on(bed: Testbed, home: Path, reac
     rule.chmod(0o440)
     host = reach(narrow.ssh_url)
 
-    with pytest.raises(TargetError, match=r"`sleep 605` did not end .* sudo may not kill it: it still runs"):
+    with pytest.raises(
+        TargetError, match=r"`sleep 605` did not end .* and still runs, because sudo may not kill the command"
+    ):
         host.run(["sleep", "605"], timeout_s=0.2, as_root=True)
 
     assert len(narrow.processes("sleep")) == 1
@@ -277,4 +279,4 @@ def test_without_a_terminal_nobody_is_asked(desk: TestHost):
         stdin=subprocess.DEVNULL,
     )
 
-    assert "There is no terminal to ask at" in tried.stderr
+    assert "tuner has no terminal to ask you" in tried.stderr

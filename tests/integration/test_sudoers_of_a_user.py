@@ -123,5 +123,5 @@ def test_what_root_runs_is_ended_in_time_or_said_to_run_on(bed: Testbed):
 
     assert obedient.stdout == b"True\n"
     assert left == []
-    assert b"this user may not end it: it still runs" in stubborn.stderr
+    assert b"still runs, because this user may not end the command" in stubborn.stderr
     assert len(host.processes("sleep")) == 1

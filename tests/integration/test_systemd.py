@@ -203,10 +203,10 @@ def test_units_that_depend_on_the_server_run_in_every_trial_and_afterwards(web: 
     conflicts = [str(each) for each in target.refuse_conflicts()]
     named = [each for each in conflicts if "depend on nginx" in each]
     assert any(
-        "runs without the latest edits" in each and "/etc/nginx/mime.types" in each for each in conflicts
+        "has not loaded the latest edits" in each and "/etc/nginx/mime.types" in each for each in conflicts
     )
     assert not any(
-        "runs without the latest edits" in each and "/etc/nginx/nginx.conf" in each for each in conflicts
+        "has not loaded the latest edits" in each and "/etc/nginx/nginx.conf" in each for each in conflicts
     )
     assert len(named) == 1
     assert all(unit in named[0] for unit in units)

@@ -171,7 +171,8 @@ def test_a_server_with_another_certificate_is_refused():
 
     with (
         pytest.raises(
-            NotReady, match=r"its certificate is not the expected one: curl: \(60\) SSL certificate problem"
+            NotReady,
+            match=r"the certificate of the server is not trusted: curl: \(60\) SSL certificate problem",
         ),
         target.deploy({}),
     ):

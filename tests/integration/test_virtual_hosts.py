@@ -61,4 +61,4 @@ def test_each_virtual_host_is_proposed_and_asked_by_its_name(bed: Testbed, tmp_p
     ):
         lengths = [each.body_bytes for each in deployment.under("both").load.requests]
     assert lengths[1:] == [5000]
-    assert any("a page has changed during the run" in note for note in notes)
+    assert any("a page changed during the run" in note for note in notes)

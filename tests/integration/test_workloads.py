@@ -90,7 +90,7 @@ def test_a_mix_is_sent_at_a_rate_and_a_rate_that_the_default_does_not_take_is_re
         window = replace(measured, verdicts=())  # whatever else runs on this machine
         refuse_rate(prepared.settings, prepared.load, [window], deployment)
         too_much = replace(prepared.load, rate_rps=1e6)
-        with pytest.raises(TargetError, match="1,000,000 requests/s are due, and the default serves"):
+        with pytest.raises(TargetError, match="asks for 1,000,000 requests/s, and the default serves"):
             refuse_rate(prepared.settings, too_much, [window], deployment)
 
     assert window.failures.total == 0

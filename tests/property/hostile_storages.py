@@ -107,8 +107,8 @@ class Outcome:
             return "took longer than 10 s of a processor"
         if "Traceback (most recent call last)" in self.said:
             return "traceback"
-        if "fault of tuner's own" in self.said:
-            return "fault of tuner's own"
+        if "this is a fault in tuner itself" in self.said:
+            return "this is a fault in tuner itself"
         # Tables of another Optuna need that one installed, which is no fault of the file.
         if self.code not in MEANT and "another version of Optuna" not in self.said:
             return f"exit {self.code}"

@@ -201,7 +201,7 @@ def listening(say: Callable[[socket.socket], None]) -> Iterator[int]:
 @pytest.mark.parametrize(
     ("first", "reason"),
     [
-        (b"", "its banner does not end"),
+        (b"", "the banner of the host does not end"),
         (b"SSH-2.0-other\r\n" + struct.pack(">I", 2**31 - 4), "it announced a packet of"),
     ],
     ids=["banner", "packet"],

@@ -76,7 +76,7 @@ def test_programs_in_a_database_are_refused_and_never_run(study: Path, watch: Wa
 
     for outcome in play(study, script, watch, commands=("show", "report")):
         assert (outcome.code, outcome.violation) == (2, ""), outcome
-        assert "tuner does not write such content" in outcome.said
+        assert "the storage has content that tuner never writes" in outcome.said
 
 
 def test_a_journal_that_names_another_file_deletes_nothing(study: Path, watch: Watch) -> None:
@@ -110,17 +110,17 @@ def test_a_page_that_somebody_put_into_the_cache_is_not_the_report(study: Path, 
     [
         (
             "UPDATE study_user_attributes SET value_json = '{}' WHERE key = 'space_facts'",
-            "space_facts: tuner does not write such content",
+            "space_facts: the storage has content that tuner never writes",
         ),
         (
             "UPDATE study_user_attributes SET value_json = '[1e18]' WHERE key = 'expected'",
-            "expected: tuner does not write such content",
+            "expected: the storage has content that tuner never writes",
         ),
         (
             "UPDATE study_user_attributes SET value_json = 'NaN' WHERE key = 'confirm'",
-            "confirm: tuner does not write such content",
+            "confirm: the storage has content that tuner never writes",
         ),
-        ("DELETE FROM study_user_attributes", "nothing is measured yet"),
+        ("DELETE FROM study_user_attributes", "the study has no measurements yet"),
     ],
 )
 def test_facts_that_no_tuner_writes_are_named_and_no_target_is_asked_instead(
@@ -159,19 +159,19 @@ def test_commands_that_a_stranger_wrote_into_the_storage_are_not_exported(
     told: list[str] = []
     (written, *_) = write_export(later, "shell", tmp_path / "own", warn=told.append)
     assert b"keepalive_requests" in written.read_bytes()
-    assert "the target as it was when the study ended" in "".join(told)
+    assert "the target at the end of the study" in "".join(told)
 
     stored = storage_of(reading).recall(DIFFERENCES)
     assert stored is not None
     changed = replace(stored, text=stored.text.replace("keepalive_requests 9", "keepalive_requests 8"))
     assert changed != stored
     storage_of(reading).remember(DIFFERENCES, changed)
-    with pytest.raises(TargetError, match="your tuner did not write them"):
+    with pytest.raises(TargetError, match="Another tuner wrote them"):
         write_export(later, "shell", tmp_path / "changed")
 
     storage_of(reading).remember(DIFFERENCES, stored)
     monkeypatch.setenv("TUNER_STATE", str(tmp_path / "state of another"))
-    with pytest.raises(TargetError, match="your tuner did not write them"):
+    with pytest.raises(TargetError, match="Another tuner wrote them"):
         write_export(later, "shell", tmp_path / "another")
 
 

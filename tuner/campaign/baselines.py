@@ -43,12 +43,14 @@ def measure_baseline(experiment: Experiment) -> list[Config]:
         return []
     if not BaselineLevel.fit(earlier, experiment.ranking().noise).alarm(baseline):
         return []
-    experiment.progress.note("the baseline has changed much since its last trials; measuring it again")
+    experiment.progress.note(
+        "the speed of the baseline has changed much since its last trials; tuner measures the baseline again"
+    )
     experiment.make(opening)
     again = made_at_a_jump(experiment)
     if again:
         experiment.progress.note(
-            f"the speed of the machine has changed; {len(again)} trials are measured again"
+            f"the speed of the machine has changed; tuner measures {len(again)} trials again"
         )
     return again
 
@@ -85,14 +87,14 @@ def _refuse_unmeasured(experiment: Experiment, baseline: Trial) -> None:
     if unknown and not any(window.correct for window in baseline.valid_windows):
         failed = sum(window.failures.total for window in baseline.valid_windows)
         raise UsageError(
-            f"{settings.path}: {' and '.join(unknown)} cannot be judged: all {failed:,} requests of the "
-            "default failed. Read the server's log, or send less load."
+            f"{settings.path}: tuner cannot judge {' and '.join(unknown)}, because all {failed:,} requests "
+            "of the default failed. Read the server's log, or send less load."
         )
     if unknown:
         unseen = _say_unseen(experiment, baseline, unknown)
         raise UsageError(
-            f"{settings.path}: {' and '.join(unknown)} cannot be judged: {unseen}. Leave out this "
-            "constraint or objective, or use a load generator that reports it."
+            f"{settings.path}: tuner cannot judge {' and '.join(unknown)}: {unseen}. Leave out this "
+            "constraint or objective, or use a load generator that reports the metric."
         )
 
 
@@ -110,7 +112,7 @@ def _say_unseen(experiment: Experiment, baseline: Trial, unknown: Sequence[str])
     if any("memory" in each for each in unknown) and all(window.memory_mib is None for window in windows):
         missing.append("the memory of the server's processes could not be read, which needs root")
     said = " and ".join(missing) or "nothing reported the metric"
-    return f"for {answered:,} correct responses {said}"
+    return f"{said} ({answered:,} correct responses)"
 
 
 def _refuse_infeasible_default(experiment: Experiment) -> None:
@@ -134,9 +136,8 @@ def _refuse_infeasible_default(experiment: Experiment) -> None:
     worst = min(bounded, key=lambda each: each.probability, default=None)
     if worst is not None and worst.probability < RULED_OUT:
         raise UsageError(
-            f"{settings.path}: constraints: the default itself {worst.finding}, above the limit "
-            f"of {worst.constraint}. To ask for no worse than the default, write `{worst.metric} <= "
-            f"{RELATIVE}`. "
-            "Or raise the limit, lower `connections:`, or search for a configuration that meets the limit: "
-            f"`{worst.constraint} {UNLIKE_DEFAULT}`. The trials of the default are kept."
+            f"{settings.path}: constraints: the default itself {worst.finding}, above the limit of "
+            f"{worst.constraint}. To ask for no worse than the default, write `{worst.metric} <= "
+            f"{RELATIVE}`. Or raise the limit, lower `connections:`, or search for a configuration that "
+            f"meets the limit: `{worst.constraint} {UNLIKE_DEFAULT}`. tuner keeps the trials of the default."
         )

@@ -47,7 +47,7 @@ def run_campaign(experiment: Experiment) -> str:
         try:
             return _run_stages(experiment)
         except PlanChanged:
-            LOG.info("another worker has settled a stage; what is missing is looked at again")
+            LOG.info("another worker has finished a stage; this worker checks again which work is left")
             verdict = experiment.storage.recall(VERDICT)
             if verdict is not None:
                 return verdict
@@ -76,7 +76,7 @@ def _run_stages(experiment: Experiment) -> str:
             compare_latency(experiment, winner)
             measure_effects(experiment, winner)
         except TooNoisy as noisy:
-            experiment.progress.note(f"response times and effects are not measured any further: {noisy}")
+            experiment.progress.note(f"tuner stops measuring response times and effects: {noisy}")
     return verdict
 
 

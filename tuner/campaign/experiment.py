@@ -316,7 +316,7 @@ class Experiment:
         ranking = self.ranking()
         self.progress.trial_ends(trial, self._speedup(trial))
         if declines(trial.valid_windows, spread=ranking.noise.sigma_window):
-            self.progress.note(f"goodput fell all through trial {trial.number}")
+            self.progress.note(f"goodput fell throughout trial {trial.number}")
         likely = [entry for entry in ranking.entries if entry.p_feasible >= LIKELY]
         self.progress.leaders([self._lead(entry) for entry in likely[:LEADERS]])
 
@@ -349,7 +349,7 @@ class Experiment:
         self.schedule.rest(rested_s)
         retries.rested(rested_s)
         if not is_quiet:
-            raise TooNoisy(f"{noisy.found} The noise did not pass within {noisy.pause_s:.0f} s. {LEAVE}")
+            raise TooNoisy(f"{noisy.found} The noise lasted longer than {noisy.pause_s:.0f} s. {LEAVE}")
         if self._catch_up():
             raise PlanChanged
 

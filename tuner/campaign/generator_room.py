@@ -32,8 +32,8 @@ def give_generator_room(experiment: Experiment) -> None:
         return
     experiment.settle(MOVED_LOAD, moved)
     experiment.progress.note(
-        f"{found}; the load generator now gets CPUs {', '.join(map(str, moved.generator_cpus))} and "
-        f"{moved.threads} threads, the server the other CPUs, and the calibration starts again"
+        f"{found}. The load generator now gets CPUs {', '.join(map(str, moved.generator_cpus))} and "
+        f"{moved.threads} threads, and the server gets the other CPUs. The calibration starts again"
     )
 
 

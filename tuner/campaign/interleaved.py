@@ -87,8 +87,9 @@ def refuse_too_little_time(arms: int, what: str, plan: Plan, minutes: float) -> 
     least = LEAST_BLOCKS * arms * each_s / 60
     if minutes < least:
         raise UsageError(
-            f"minutes: {minutes:g} minutes are too few for {arms} {what}: a trial takes about {each_s:.1f} "
-            f"s. Give at least {math.ceil(10 * least) / 10:g}, fewer {what}, or --preset quick."
+            f"minutes: {minutes:g} minutes are too few for {arms} {what}, because a trial takes about "
+            f"{each_s:.1f} s. Allow at least {math.ceil(10 * least) / 10:g} minutes, give fewer {what}, or "
+            "use --preset quick."
         )
 
 

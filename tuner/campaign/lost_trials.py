@@ -22,7 +22,7 @@ LOST = "interrupted"
 STOPPED = "stopped"
 """Of one that somebody ended, or that could not be kept: nobody's fault on its host."""
 GIVEN_UP = "lost"
-REASON = "its host or worker was lost twice during this trial, so the trial is not repeated"
+REASON = "tuner lost the host or the worker twice during this trial, and does not repeat the trial"
 
 
 def is_cut_off(trial: Trial, *kinds: str) -> bool:

@@ -16,8 +16,8 @@ from tuner.statistics.bottleneck import find_bottleneck
 from tuner.study.facts import BLEND, METRIC
 
 REMEDY = (
-    "Give the generator more CPUs or threads (`load.threads`), load hosts of its own (`load.host`, for "
-    "installed services), or use one that needs less CPU time"
+    "Give the load generator more CPUs, more threads (`load.threads:`), or for installed services a separate "
+    "host (`load.host:`). Or use a load generator that needs less CPU time"
 )
 
 
@@ -49,13 +49,13 @@ def settle_metric(experiment: Experiment) -> None:
         return
     if not found.has_cost:
         raise TargetError(
-            f"load: {found}: goodput can hardly grow, whatever the server does, and the CPU time of the "
-            f"server, which could be compared instead, cannot be read. {REMEDY}."
+            f"load: {found}, so goodput can hardly grow. tuner cannot compare CPU time instead, because the "
+            f"CPU time of the server cannot be read. {REMEDY}."
         )
     experiment.settle(METRIC, Metric.PER_CPU)
     experiment.progress.note(
-        f"{found}: goodput can hardly grow, whatever the server does, so tuner compares requests per CPU "
-        f"second of the server. {REMEDY} to compare goodput."
+        f"{found}, so goodput can hardly grow. Therefore tuner compares requests per CPU second of the "
+        f"server. To compare goodput: {REMEDY}."
     )
 
 

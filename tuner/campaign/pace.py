@@ -44,8 +44,7 @@ def settle_pace(experiment: Experiment) -> None:
     said = f"a response takes {response_s:.1f} s" if response_s else "no response came in time"
     if plan.keeps_window:
         experiment.progress.note(
-            f"{said}: `window_s:` sets windows of {plan.window_s:g} s, where tuner would choose {window_s:g} "
-            "s"
+            f"{said}: `window_s:` sets windows of {plan.window_s:g} s, and tuner would choose {window_s:g} s"
         )
         window_s = plan.window_s
         if not response_s:
@@ -55,7 +54,9 @@ def settle_pace(experiment: Experiment) -> None:
     experiment.progress.note(f"{said}: each window lasts {window_s:.0f} s, and the calibration starts again")
     trials = int(60 * experiment.plan.minutes / (TRIAL_WINDOWS * window_s))
     if trials < FEW_TRIALS:
-        experiment.progress.note(f"there is time for only about {trials} trials; allow more with `--minutes`")
+        experiment.progress.note(
+            f"the study has time for only about {trials} trials; allow more time with `--minutes`"
+        )
 
 
 def _is_settled(experiment: Experiment) -> bool:

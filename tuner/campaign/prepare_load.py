@@ -44,14 +44,14 @@ def _refuse_rate(generator: LoadGenerator, load: LoadSettings) -> None:
     most_rps = getattr(generator, "most_rps_per_connection", None)
     if most_rps is None:
         raise UsageError(
-            f"load generator {generator.name}: it does not count response times from when a request was due. "
-            f"Use {' or '.join(plugins.generators_at_rate())}, or leave `load.rate:` out."
+            f"load generator {generator.name}: it cannot measure response times from the planned time of "
+            f"each request. Use {' or '.join(plugins.generators_at_rate())}, or leave `load.rate:` out."
         )
     least = math.ceil(load.rate_rps / most_rps)
     if load.connections < least:
         raise UsageError(
-            f"load generator {generator.name}: it keeps at most {most_rps:g} requests/s on a connection, and "
-            f"{load.rate_rps:,.8g} requests/s are due. Write `connections: {least}` or more."
+            f"load generator {generator.name}: one connection sends at most {most_rps:g} requests/s, and "
+            f"`rate:` asks for {load.rate_rps:,.8g} requests/s. Write `connections: {least}` or more."
         )
 
 

@@ -173,7 +173,7 @@ class Schedule:
         def refuse_late() -> None:
             if self._study.clock.monotonic() > latest_s:
                 raise TooNoisy(
-                    f"{NOISY}, {stage} takes far longer than the {planned_s:.0f} s planned. {LEAVE}"
+                    f"{NOISY}, {stage} takes far longer than the planned {planned_s:.0f} s. {LEAVE}"
                 )
 
         return refuse_late

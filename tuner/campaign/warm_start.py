@@ -50,14 +50,14 @@ def read_earlier(
         earlier = load_earlier(settings, path)
         if path.resolve() == settings.path.resolve():
             raise UsageError(
-                f"{where}: this is the study itself. Leave this entry out: a run resumes its own study "
-                "without it."
+                f"{where}: this entry names your study itself. Leave this entry out: a run resumes its own "
+                "study anyway."
             )
         strange = sorted(set(earlier.servers) - set(settings.servers))
         if strange:
             raise UsageError(
-                f"{where}: that study tuned {', '.join(strange)}, which this study does not. Leave this "
-                "entry out."
+                f"{where}: the study in this entry tuned {', '.join(strange)}, which your study does not "
+                "tune. Leave this entry out."
             )
         read = _read(earlier, space, here)
         found += [] if read is None else [read]
@@ -68,8 +68,8 @@ def load_earlier(settings: Study, path: Path) -> Study:
     """Load the file of an earlier study. Raises UsageError where it is not there, or is none."""
     if not path.exists():
         raise UsageError(
-            f"{settings.path}: warm_start: {path}: there is no such file. Name the file of an earlier study, "
-            "or leave it out."
+            f"{settings.path}: warm_start: {path}: the file does not exist. Name the file of an earlier "
+            "study, or leave this entry out."
         )
     return load_study(path)
 

@@ -142,10 +142,13 @@ def _call(action: Callable[[], int | None]) -> int:
 def _describe_fault(error: Exception) -> str:
     """Return what to do about an error that nobody foresaw."""
     if isinstance(error, OSError) and error.errno in CANNOT_BE_WRITTEN and error.filename is None:
-        return f"output: it cannot be written ({error.strerror}). Free some space, or write it elsewhere."
+        return (
+            f"output: tuner cannot write the output ({error.strerror}). Free some space, or write the output "
+            "to another place."
+        )
     return (
-        f"this is a fault of tuner's own ({type(error).__name__}: {error}). All results so far are kept: run "
-        "the same command again to resume. To report the fault, add --debug."
+        f"this is a fault in tuner itself ({type(error).__name__}: {error}). All results so far are kept. To "
+        "resume, run the same command again. To report the fault, add --debug."
     )
 
 

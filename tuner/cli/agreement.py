@@ -31,8 +31,8 @@ def agree_to_run(settings: "Study", study: Path, *, yes: bool) -> None:
     if not yes:
         look = write_command("tuner", "check", study, "--plan")
         _refuse_without_terminal(
-            f"{study}: target: a run changes and restarts what is installed on {host} (see `{look}`), and "
-            "nobody can be asked here."
+            f"{study}: target: a run changes and restarts installed services on {host} (see `{look}`), and "
+            "tuner has no terminal to ask you."
         )
         say(
             f"A run changes and restarts {', '.join(settings.servers)} on {host} many times, and then "
@@ -45,7 +45,10 @@ def agree_to_run(settings: "Study", study: Path, *, yes: bool) -> None:
 def agree_to_apply(settings: "Study", place: str) -> None:
     """Ask before a winner goes into service."""
     servers = ", ".join(settings.servers)
-    _refuse_without_terminal(f"apply: this changes and restarts {servers} on {place}.")
+    _refuse_without_terminal(
+        f"apply: this command changes and restarts {servers} on {place}, and tuner has no terminal to ask "
+        "you."
+    )
     _ask(f"Change and restart {servers} on {place}?")
 
 
@@ -56,7 +59,9 @@ def agree_to_undo(applied: "LastApply", place: str) -> None:
     said = (
         f"restore {files}{restarted} on {place} (applied for {applied.study or 'a study'}, {applied.since})"
     )
-    _refuse_without_terminal(f"apply --undo: this would {said}.")
+    _refuse_without_terminal(
+        f"apply --undo: this command would {said}, and tuner has no terminal to ask you."
+    )
     _ask(f"{said[0].upper()}{said[1:]}?")
 
 
@@ -64,7 +69,10 @@ def agree_to_let_go(place: str, troubles: str, *, yes: bool) -> None:
     """Ask before what cannot be restored is left as it is."""
     say(troubles)
     if not yes:
-        _refuse_without_terminal(f"restore: --accept leaves the items above on {place} as they are.")
+        _refuse_without_terminal(
+            f"restore: --accept leaves the items above on {place} as they are, and tuner has no terminal to "
+            "ask you."
+        )
         _ask(f"Leave the items above on {place} as they are, and keep their backups aside?")
 
 

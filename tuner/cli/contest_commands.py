@@ -80,11 +80,13 @@ def compare(  # noqa: PLR0913, PLR0917 - the command's options
     refuse_below("--pairs", pairs, LEAST_BLOCKS if more else LEAST_PAIRS)
     names = [first, second, *(more or ())]
     if more and len(set(names)) < len(names):
-        raise UsageError(f"compare: {', '.join(names)}: a configuration is named twice. Name each once.")
+        raise UsageError(
+            f"compare: {', '.join(names)}: a configuration is named twice. Name each configuration once."
+        )
     if output is not None and not more and output.suffix not in {".md", ".csv"}:
         raise UsageError(
-            f"--output: {output}: two configurations have no HTML page. Name a .md or .csv file, or compare "
-            "three or more configurations."
+            f"--output: {output}: tuner writes no HTML page for two configurations. Name a .md or .csv file, "
+            "or compare three or more configurations."
         )
     form = choose_form(as_json=as_json, as_markdown=as_markdown, as_csv=as_csv)
     settings = read_study(study)

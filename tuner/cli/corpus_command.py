@@ -38,7 +38,7 @@ def corpus(
     Example: `tuner corpus add nginx.yaml`
     """
     if action is Action.ADD and not studies:
-        raise UsageError("corpus add: there is no study to add. Name a study: tuner corpus add STUDY")
+        raise UsageError("corpus add: no study is given. Name a study: tuner corpus add STUDY")
     if action is Action.LIST and studies:
         raise UsageError(
             f"corpus list: this command lists a whole corpus and takes no study. Leave {studies[0]} out."

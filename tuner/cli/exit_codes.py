@@ -22,11 +22,13 @@ MEANINGS = {
     NOTHING_BETTER: "Done, and no better configuration is proven; for advise: a limit is hit now; for check "
     "without a study: nothing can be tuned here.",
     UsageError.exit_code: "The command or the study file is wrong.",
-    TargetError.exit_code: "The target cannot be used: a program or a right is missing, or it is too noisy.",
+    TargetError.exit_code: (
+        "The target cannot be used: a program or a permission is missing, or the host is too noisy."
+    ),
     RestoreFailed.exit_code: "A backup could not be restored.",
-    FAULT: "tuner itself failed, or its output could not be written; this says nothing of the study.",
+    FAULT: "tuner itself failed, or could not write its output; the code says nothing about the study.",
     CANNOT_TELL: "The planned pairs of a gate or a verification do not decide.",
-    INTERRUPTED: "Interrupted; what a run or an apply changed is restored.",
+    INTERRUPTED: "Interrupted; tuner has restored the changes of the run or apply.",
 }
 """As the man page has them."""
 

@@ -41,7 +41,7 @@ def worker(
     try:
         import_fleet("worker").work_for(settings, scheduler)
     except KeyboardInterrupt:
-        say("Ended; the host is as it was before.")
+        say("The worker has ended. The host is in its earlier state again.")
     if as_json:
         print_json({"host": settings.target.host, "scheduler": scheduler})
 
@@ -66,7 +66,9 @@ def fleet(
     """
     refuse_outside("--every", every, 0.2, 3600)
     if watch and as_json:
-        raise UsageError("--watch, --json: --watch shows a screen, no JSON. Leave one of the two out.")
+        raise UsageError(
+            "--watch, --json: --watch shows a screen, and prints no JSON. Leave one of these options out."
+        )
     settings = read_study(study)
     from tuner.commands.fleet.look import look_at_fleet, write_prometheus
     from tuner.report.fleet.screen import fleet_text

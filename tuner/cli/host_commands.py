@@ -17,8 +17,8 @@ from tuner.shell_words import write_command
 if TYPE_CHECKING:
     from tuner.study import Study
 
-APPLIES = "All changes are restored, or the host restores them by itself."
-CONFIRMS = "The apply may be confirmed or not. Run the same command again."
+APPLIES = "tuner has restored all changes, or the host restores them by itself."
+CONFIRMS = "The apply may or may not be confirmed. Run the same command again."
 RESTORES = (
     "The host finishes the restore by itself. Run the same command again to check that all is restored."
 )
@@ -106,14 +106,14 @@ def _undo(settings: "Study", place: str, *, accepts: bool, is_dry: bool, yes: bo
         applied = find_own_apply(settings, host, journal)
         if applied is None:
             print_files((), as_json=as_json, host=place)
-            say(f"{place}: nothing was applied.")
+            say(f"{place}: nothing is applied.")
             return
         if is_dry:
             print_files(applied.paths, as_json=as_json, host=place, changed_since=dict(applied.changed))
             for path, versions in applied.changed.items():
                 say(
-                    f"{place}: {path} was changed since the apply ({versions}): --undo leaves out this "
-                    "file, and needs --accept."
+                    f"{place}: somebody changed {path} after the apply ({versions}). --undo leaves this file "
+                    "as it is, and needs --accept."
                 )
             say(f"{place}: --undo restores {say_backups(applied.paths)}. Nothing was changed.")
             return
@@ -124,7 +124,7 @@ def _undo(settings: "Study", place: str, *, accepts: bool, is_dry: bool, yes: bo
     say(f"{place}: {say_restored(paths)}")
     if applied.earlier:
         stay = "1 earlier winner stays" if applied.earlier == 1 else f"{applied.earlier} earlier winners stay"
-        say(f"{place}: {stay} applied. To undo the latest one, run --undo with the study of that winner.")
+        say(f"{place}: {stay} applied. To undo the latest of them, run --undo with the study of that winner.")
 
 
 def confirm(

@@ -198,7 +198,8 @@ def _read_logs(
     if not logs:
         if log_format is not None or check_logs or takes_unsafe or stands_in:
             raise UsageError(
-                "--check-log, --log-format, --stand-in, --unsafe-methods: name a log with --from as well."
+                "--check-log, --log-format, --stand-in, --unsafe-methods: these options need a log. Name a "
+                "log with --from as well."
             )
         return None
     from tuner.commands.logged_load import find_own_logs, needs_host, read_logs
@@ -255,7 +256,7 @@ def _look_first(path: Path, server: str, host: str) -> None:
     except BaseException:
         path.unlink(missing_ok=True)
         raise
-    nothing = "nothing, because this server is near no limit that a study could raise"
+    nothing = "nothing, because this server is not near a limit that a study can raise"
     remark(f"{path}: the study tries these values first: {', '.join(hinted) or nothing}")
 
 
@@ -281,7 +282,7 @@ def _look_around(host: str) -> "tuple[Candidate, ...]":
     if not found:
         first, *others = servers_to_tune()
         raise TargetError(
-            "init: no server is installed here that tuner knows. Install a server: "
+            "init: this machine has no server that tuner knows. Install a server: "
             f"{say_install(machine, first)} (or {', '.join(others)})."
         )
     return found
@@ -297,7 +298,7 @@ def _choose(found: "tuple[Candidate, ...]", *, as_json: bool) -> str:
     if as_json:
         print_json({"file": None, "found": [_as_json(each) for each in found]})
     listed = "\n".join(f"  tuner init {each.server:<10} {each.title}, {each.state}" for each in found)
-    raise UsageError(f"init: several servers are installed here. Name one of them:\n{listed}")
+    raise UsageError(f"init: this machine has several servers. Name one of these servers:\n{listed}")
 
 
 def _ask(found: "tuple[Candidate, ...]") -> str:
@@ -315,7 +316,7 @@ def _ask(found: "tuple[Candidate, ...]") -> str:
         chosen = numbered.get(typed.strip(), typed.strip())
         if chosen in {name for each in found for name in (each.server, *each.others)}:
             return chosen
-        say(f"There is no {chosen[:40]!r}. Type a number from 1 to {len(found)}, or a name.")
+        say(f"{chosen[:40]!r} is not in the list. Type a number from 1 to {len(found)}, or a name.")
 
 
 def _tell(
@@ -372,4 +373,4 @@ def describe_first_run(path: Path) -> str:
 
     quick, whole = (f"{PRESETS[name].minutes:g} minutes" for name in (Preset.QUICK, Preset.STANDARD))
     run = write_command("tuner", "run", path, "--preset", Preset.QUICK)
-    return f"Tune: {run} ({quick}; {whole} without it, which proves smaller gains)"
+    return f"Tune: {run} ({quick}). Without --preset, a run takes {whole} and proves smaller gains"

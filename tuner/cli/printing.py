@@ -80,7 +80,7 @@ def measuring(*, resumes: bool = False) -> "Iterator[Progress]":
             yield progress
     except KeyboardInterrupt:
         how = f" Resume with: {what_was_typed()}" if resumes else ""
-        say(f"Stopped; everything is as it was before.{how}")
+        say(f"Stopped. Everything is in its earlier state again.{how}")
         sys.exit(INTERRUPTED)
 
 

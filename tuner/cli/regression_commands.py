@@ -62,7 +62,8 @@ def verify(  # noqa: PLR0913, PLR0917 - the command's options
     refuse_below("--pairs", pairs, LEAST_PAIRS)
     if not measure and (pairs is not None or preset is not None):
         raise UsageError(
-            "--pairs, --preset: without --measure nothing is measured. Add --measure, or leave these out."
+            "--pairs, --preset: without --measure, tuner measures nothing. Add --measure, or leave these "
+            "options out."
         )
     settings = read_study(study)
     if url is not None and host is None and not settings.target.is_managed:
@@ -174,7 +175,7 @@ def read_margin(text: str) -> float:
     form = re.fullmatch(r"(\d+(?:\.\d+)?)\s*(%?)", text.strip(), re.ASCII)
     share = float(form[1]) / (100 if form[2] else 1) if form else -1.0
     if not 0 <= share <= 0.5:  # noqa: PLR2004 - half as fast is no margin any more
-        raise UsageError(f"--margin: {text!r} is no share from 0 to 50 %. Write it as 3% or 0.03.")
+        raise UsageError(f"--margin: {text!r} is no share from 0 to 50 %. Write a share such as 3% or 0.03.")
     return share
 
 
@@ -183,7 +184,7 @@ def find_step_summary() -> Path:
     path = os.environ.get(STEP_SUMMARY, "")
     if not path:
         raise UsageError(
-            f"--step-summary: ${STEP_SUMMARY} is not set, so this is no step of GitHub Actions. Use "
+            f"--step-summary: {STEP_SUMMARY} is not set, so this command does not run in GitHub Actions. Use "
             "--summary FILE."
         )
     return Path(path)

@@ -68,8 +68,8 @@ def settle_length(settings: "Study", preset: Preset | None) -> str:
     name = follow_preset(settings, preset.value if preset else None)
     if preset is None and name != settings.preset:
         remark(
-            f"{settings.path}: this uses the preset {name}, with which the study was run. Choose another "
-            "with --preset."
+            f"{settings.path}: tuner uses the preset {name}, as this study was run with it. To choose "
+            "another preset, use --preset."
         )
     return name
 
@@ -109,8 +109,8 @@ def check(
     is_managed = settings.target.is_managed
     if noise and is_managed:
         raise UsageError(
-            "--noise: this restarts the server, and `check` never changes an installed service. `tuner run` "
-            "measures the noise."
+            "--noise: this option restarts the server, and `check` never changes an installed service. "
+            "`tuner run` measures the noise."
         )
     if (plan or sudoers) and not is_managed:
         option = "--plan" if plan else "--sudoers"
@@ -201,7 +201,7 @@ def run(  # noqa: PLR0913, PLR0917 - the command's options
                 settings, preset=name, minutes=minutes, trials=trials, progress=progress, scheduler=scheduler
             )
     except KeyboardInterrupt:
-        say(f"Stopped; everything is as it was before. Resume with: {what_was_typed()}")
+        say(f"Stopped. Everything is in its earlier state again. Resume with: {what_was_typed()}")
         sys.exit(INTERRUPTED)
     except TooNoisy as noisy:
         say(str(noisy))
@@ -210,7 +210,7 @@ def run(  # noqa: PLR0913, PLR0917 - the command's options
             _print_result(study, reading, write_results(reading), as_json=as_json, show_all=show_all)
         sys.exit(noisy.exit_code)
     if ahead is None:
-        remark(f"{study}: this study was finished before; here is its result.")
+        remark(f"{study}: this study is already finished. This is its result.")
     _print_result(study, reading, write_results(reading), as_json=as_json, show_all=show_all)
     sys.exit(verdict_code(reading.summary))
 
@@ -221,10 +221,12 @@ def describe_ahead(study: Path, ahead: "RunForecast") -> str:
 
     takes = say_duration(60 * ahead.minutes)
     whole = " in all" if ahead.is_begun else ""
-    shorter = "" if ahead.is_begun or ahead.preset == Preset.QUICK else " Shorter: --preset quick."
+    shorter = (
+        "" if ahead.is_begun or ahead.preset == Preset.QUICK else (" For a shorter run, use --preset quick.")
+    )
     return (
-        f"{study}: preset {ahead.preset}, about {takes}{whole}. Press Ctrl-C to stop; run it again to "
-        f"resume.{shorter}"
+        f"{study}: preset {ahead.preset}, about {takes}{whole}. Press Ctrl-C to stop; run the same command "
+        f"again to resume.{shorter}"
     )
 
 
@@ -271,7 +273,7 @@ def _tell_changed(study: Path, reading: "Reading") -> None:
     """Say that a study file was edited since: what is shown and written is not of what it says now."""
     if reading.changed:
         say(
-            f"{study}: {reading.changed}. This shows the study as it was before; `tuner run` refuses the "
+            f"{study}: {reading.changed}. tuner shows the study before this change; `tuner run` refuses the "
             "changed file."
         )
 
@@ -282,10 +284,10 @@ def refuse_unmeasured(study: Path, summary: "Summary") -> None:
         return
     failed = [trial.failure for trial in summary.trials if trial.failure is not None]
     why = f" The last trial failed ({failed[-1].kind}): {failed[-1].reason.rstrip(' .')}." if failed else ""
-    what_next = "Look again later."
+    what_next = "Run this command again later."
     if summary.state != "running":
         what_next = f"Resume with: {write_command('tuner', 'run', study)}"
-    raise UsageError(f"{study}: nothing is measured yet, the study is {summary.state}.{why} {what_next}")
+    raise UsageError(f"{study}: the study has no measurements yet, and is {summary.state}.{why} {what_next}")
 
 
 def _print_result(

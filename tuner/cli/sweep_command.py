@@ -62,7 +62,7 @@ def sweep(  # noqa: PLR0913, PLR0917 - the command's options
     Example: `tuner sweep nginx.yaml worker_processes`
     """
     if values is not None and around is not None:
-        raise UsageError("--values, --around: these options exclude each other. Leave one out.")
+        raise UsageError("--values, --around: these options exclude each other. Leave one of them out.")
     form = choose_form(as_json=as_json, as_markdown=as_markdown, as_csv=as_csv)
     settings = read_study(study)
     from tuner.study.presets import MOST_MINUTES

@@ -48,8 +48,7 @@ def run(
     if multiprocessing.parent_process() is not None:
         raise UsageError(
             f"{settings.path}: targets: a worker process called run() again while it imported your program. "
-            "Put the call "
-            'below `if __name__ == "__main__":`.'
+            'Put the call of run() below `if __name__ == "__main__":`.'
         )
     control = import_fleet("control")
     with locked(settings), signals_interrupt():
@@ -68,5 +67,5 @@ def import_fleet(name: str) -> ModuleType:
         return import_module(f"tuner.commands.fleet.{name}")
     except ImportError as error:
         raise TargetError(
-            f"several hosts: {error.name} is not installed. Install it: {say_extra('fleet')}"
+            f"several hosts: {error.name} is not installed. Install this package: {say_extra('fleet')}"
         ) from error

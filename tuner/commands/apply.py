@@ -159,7 +159,7 @@ def find_own_apply(settings: Study, host: Host, journal: Journal) -> LastApply |
         return applied
     if applied is not None:
         raise UsageError(
-            f"{settings.path}: the last apply on {host.name} is of the study {applied.study}, not of "
+            f"{settings.path}: the last apply on {host.name} belongs to the study {applied.study}, not to "
             f"{settings.name}. Name the file of the study {applied.study}."
         )
     if not is_there(settings.storage_url):
@@ -179,8 +179,8 @@ def _refuse_less_than_in_force(settings: Study, space: Space, chosen: Config, ho
         return
     if lacks := space.lacks(space.open().complete(chosen, fit=True)):
         raise UsageError(
-            f"{settings.name}: {host} has more capacity now than with the winner: {'; '.join(lacks)}. Tune "
-            "that host itself, with `mode: managed`, or write `- {allow: [capacity]}` under `space:`."
+            f"{settings.name}: the winner has less capacity than {host} has now: {'; '.join(lacks)}. Tune "
+            f"{host} itself with `mode: managed`, or write `- {{allow: [capacity]}}` under `space:`."
         )
 
 

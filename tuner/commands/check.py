@@ -44,8 +44,8 @@ MOST_WINDOWS = 3
 """Failures come in bursts: the default is refused when all of so many windows have too many."""
 WINDOW_S = 1.0
 SEES_HOST = (
-    "sandbox: servers in it see this machine's processes, as no fresh /proc can be made there. Tune servers "
-    "that you do not trust as an ordinary user, or on a machine of their own."
+    "sandbox: servers in the sandbox see this machine's processes, because a new /proc cannot be mounted. "
+    "Tune servers that you do not trust as an ordinary user, or on a separate machine."
 )
 IDENTIFY_PROC = ("stat", "-c", "%d", "/proc")
 PROC_TIMEOUT_S = 5.0
@@ -105,7 +105,8 @@ class Findings:
         seen = (SEES_HOST,) if self.sees_host else ()
         checks = (f"{each.check}: {each.reason}" for each in self.window.verdicts)
         named = (
-            f"{name} has no effect under this load ({reason}); it is tuned because the study names it"
+            f"{name} has no effect under this load ({reason}); tuner tunes this parameter because the study "
+            "names it"
             for name, reason in self.setup.space.inert_but_tuned.items()
         )
         unproven = (
@@ -114,8 +115,8 @@ class Findings:
             if "read_back" not in options.commands
         )
         unverified = (
-            f"load.verify: false: the certificate of {each.path} is not checked, so tuner accepts any server "
-            "at this address"
+            f"load.verify: false: the certificate of {each.path} is not verified, so tuner accepts any "
+            "server at this address"
             for each in self.setup.settings.all_loads
             if not each.verifies
         )
@@ -138,8 +139,9 @@ class Findings:
         requests = round((settings.load.rate_rps or 0.0) * self.windows.window_s)
         if requests < LEAST_FOR_TAIL:
             yield (
-                f"latency_p99_ms: a window has {requests:,} requests, and its p99 rests on the slowest "
-                f"{math.ceil(requests / 100)}. Use a longer preset, or raise `budget: window_s` or `rate:`"
+                f"latency_p99_ms: a window has {requests:,} requests, so its p99 depends on only the "
+                f"{math.ceil(requests / 100)} slowest requests. Use a longer preset, or raise `budget: "
+                "window_s` or `rate:`"
             )
 
     def _bounds_above(self) -> Iterator[str]:
@@ -152,14 +154,14 @@ class Findings:
             is_above = self.window.is_valid and each.slack(baseline, ()) > 0
             if is_above and each.default_may_fail:
                 yield (
-                    f"constraint {each}: the default breaks it, and the run looks for a configuration that "
-                    "meets it"
+                    f"constraint {each}: the default does not meet this constraint, and the run looks for a "
+                    "configuration that does"
                 )
             elif is_above:
                 yield (
-                    f"constraint {each}: the default itself exceeds this limit here. If the calibration "
-                    "finds the "
-                    f"same, the run ends then. For no worse than now, write {each.metric} <= {RELATIVE}"
+                    f"constraint {each}: the default itself exceeds this limit on this host. If the "
+                    f"calibration finds the same, the run ends. For no worse than now, write {each.metric} "
+                    f"<= {RELATIVE}"
                 )
 
     def as_text(self, *, is_verbose: bool = False) -> str:
@@ -169,7 +171,7 @@ class Findings:
         """
         settings = self.setup.settings
         whole = write_command("tuner", "check", settings.path, "--trust")
-        rest = f", as far as was tried; the rest: {whole}" if self.unseen else ""
+        rest = f"; some parts are not tried yet: {whole}" if self.unseen else ""
         ready = f"ready      {write_command('tuner', 'run', settings.path)}{rest}"
         details = self._tell_details() if is_verbose else ()
         return "\n".join([*details, *self._tell_limits(), *self._tell_essentials(), ready])
@@ -199,7 +201,7 @@ class Findings:
     def _tell_limits(self) -> Iterator[str]:
         """Yield what to know before a run, and what was asked for."""
         for risk, names in self.setup.space.risks.items():
-            yield f"risk       {', '.join(names)}: {risk}, and tuned as the study allows"
+            yield f"risk       {', '.join(names)}: {risk}; the study allows tuner to tune this"
         yield from (f"logs       {each.describe(self.minutes)}" for each in self.logs)
         yield from (f"page       {each}" for each in self.judged)
         for name, each in self.mixes.items():
@@ -219,13 +221,16 @@ class Findings:
         measured = f"{versions} on {found.host}: {served} with {found.generator}"
         yield f"{'now    ' if is_managed else 'default'}    {measured}"
         if not is_managed:
-            yield f"writes     {settings.folder}/ only; the installed services are not touched"
+            yield f"writes     {settings.folder}/ only; tuner does not touch installed services"
         elif not self.shows_plan:
             yield f"changes    shown by: {write_command('tuner', 'check', settings.path, '--plan')}"
         tuned, idle = len({each.parameter for each in setup.space.dimensions}), len(setup.space.inert)
-        others = f"; {idle} more cannot act under this load (listed by -v)" if idle else ""
+        others = f"; {idle} more have no effect under this load (to list them, add -v)" if idle else ""
         takes = say_duration(60 * self.minutes)
-        yield f"search     {tuned} parameters are tuned, about {takes} with preset {settings.preset}{others}"
+        yield (
+            f"search     tuner tunes {tuned} parameters in about {takes} with preset "
+            f"{settings.preset}{others}"
+        )
 
     def as_json(self) -> Mapping[str, Any]:
         """Return the same for scripts."""
@@ -430,7 +435,7 @@ def describe_windows(load: Load, settings: Study, plan: Plan, response_s: float)
     elif plan.window_s > usual.under(load.shape.connections).window_s:
         reason = f"a response of the default takes about {response_s:.1f} s"
     elif plan.window_s > usual.window_s:
-        reason = f"{load.shape.connections:,} connections take longer to open"
+        reason = f"{load.shape.connections:,} connections need more time to open"
     else:
         reason = f"preset {settings.preset}"
     workload = replace(
@@ -503,7 +508,8 @@ def _suggest(window: Window, expected: str) -> str:
         answered = window.correct + failures.length + failures.status
         return (
             f"The correct response is {expected}; the responses had {window.bytes / max(1, answered):,.0f} "
-            "bytes on average, perhaps with headers. If the page may change, write `body: any` under `load:`."
+            "bytes on average, which may include headers. If the page may change, write `body: any` under "
+            "`load:`."
         )
     if most == "status":
         return (
@@ -511,8 +517,8 @@ def _suggest(window: Window, expected: str) -> str:
             "`load.path:` or `load.headers:`."
         )
     return (
-        "Lower `connections:`, or search for a configuration that serves them: "
-        f"`constraints: [{FAILURE_RATE} <= 0.001 {UNLIKE_DEFAULT}]`."
+        "Lower `connections:`, or search for a configuration that serves all requests: `constraints: "
+        f"[{FAILURE_RATE} <= 0.001 {UNLIKE_DEFAULT}]`."
     )
 
 
@@ -545,7 +551,9 @@ def _describe(server: DiscoveredServer) -> str:
 
 def _describe_failure(setup: Setup, failed: TrialFailed) -> str:
     if setup.settings.target.is_managed:
-        return f"{setup.host.name}: the installed configuration cannot be measured ({failed.kind}). {failed}"
+        return (
+            f"{setup.host.name}: tuner cannot measure the installed configuration ({failed.kind}). {failed}"
+        )
     return f"target: the default configuration fails ({failed.kind}). {failed}"
 
 

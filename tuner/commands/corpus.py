@@ -128,7 +128,7 @@ def _write_hints(advice: Advice) -> list[str]:
     """Return the entry of the list of spaces that holds the hints, each below its evidence."""
     lines = [
         f"  # Hints from {describe_studies(advice.alike)}, found in {_in_comment(advice.corpus)}.",
-        "  # The search prefers hinted values; measurements overrule hints. Delete hints that you doubt.",
+        "  # The search prefers hinted values, and measurements overrule hints. Delete hints that you doubt.",
         "  - hints:",
     ]
     for each in advice.proposals:

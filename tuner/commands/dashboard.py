@@ -64,7 +64,7 @@ class Dashboard:
             return _refuse(
                 start_response,
                 HTTPStatus.METHOD_NOT_ALLOWED,
-                "This page is read-only; only tuner changes a study.",
+                "This page is read-only. Use the commands of tuner to change a study.",
             )
         # A page of somebody else's whose name suddenly means this machine would read the study otherwise.
         if environ.get("HTTP_HOST", "").rpartition(":")[0] not in NAMES:
@@ -109,7 +109,7 @@ def _make_application(storage: "BaseStorage") -> Application:
         import optuna_dashboard
     except ImportError as error:
         raise TargetError(
-            f"optuna-dashboard is not installed. Install it: {say_extra('dashboard')}"
+            f"optuna-dashboard is not installed. Install this package: {say_extra('dashboard')}"
         ) from error
     application: Application = optuna_dashboard.wsgi(storage)
     return application

@@ -119,7 +119,8 @@ def _find_doubts(
     if sites:
         others = f" and {len(sites) - 1} more" if len(sites) > 1 else ""
         yield (
-            f"{server.name}: {sites[0]}{others} was never measured, only a private instance. Measure it: "
+            f"{server.name}: {sites[0]}{others} was never measured; the study measured only a private "
+            "instance. To measure the installed server, run: "
             f"{write_command('tuner', 'init', server.name, '--managed')}"
         )
     unlike = [
@@ -131,17 +132,17 @@ def _find_doubts(
         and current.get(each.name, default[each.name]) not in {default[each.name], written[each.name]}
     ]
     if unlike:
-        yield f"{server.name}: what is installed is not the default that was measured: {', '.join(unlike)}"
+        yield f"{server.name}: the installed configuration is not the measured default: {', '.join(unlike)}"
     if isinstance(server, LayeredServer):
         for name, places in server.find_overrides(written, installation).items():
-            yield f"{name}: also set at {places}; the requests answered there do not get the change"
+            yield f"{name}: {places} set this as well; requests that these parts answer do not get the change"
 
 
 def describe_moved(reading: Reading, setup: Setup) -> Iterator[str]:
     """Yield in what a host is not the one that was measured: another machine, or other values by now."""
     measured, found, winner = reading.summary.fingerprint.host, setup.fingerprint.host, reading.summary.winner
     if reading.settings.targets is None and measured != found:
-        yield f"{found} was never measured, only {measured}. The gain may be another here"
+        yield f"the study measured {measured}, and never {found}. The gain on {found} may differ"
     if not isinstance(setup.target, ManagedTarget) or winner is None:
         return
     show, now = reading.space.show, setup.space.default()
@@ -241,7 +242,9 @@ def _real_paths(host: Host, paths: Sequence[PurePosixPath]) -> Mapping[PurePosix
     real = [PurePosixPath(line) for line in printed.decode(errors="surrogateescape").split("\n")[:-1]]
     if len(real) != len(paths):
         names = ", ".join(map(str, paths))
-        raise TargetError(f"{host.name}: the real paths of {names} cannot be found. Export to json instead.")
+        raise TargetError(
+            f"{host.name}: tuner cannot find the real paths of {names}. Export to json instead."
+        )
     return known | dict(zip(paths, real, strict=True))
 
 

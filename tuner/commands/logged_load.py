@@ -82,7 +82,7 @@ class LoggedLoad:
         """Return the number of connections as it stands in the study, with its reason."""
         under_way = self.arrivals.under_way
         if under_way is None:
-            return f"{USUAL_CONNECTIONS}          # the log has no times that requests took"
+            return f"{USUAL_CONNECTIONS}          # the log has no response times"
         said = f"{under_way:.3g} requests were under way in the busiest minute (Little's law)"
         wanted = math.ceil(under_way)
         if wanted < LEAST_CONNECTIONS:
@@ -97,8 +97,8 @@ class LoggedLoad:
             lines.append(f"tls: true              # {tls:.0%} of the requests came over TLS")
         if http2 >= MOST_SHARE:
             lines.append(
-                f"# protocol: h2           # {http2:.0%} of the requests came over HTTP/2; it takes another "
-                "generator (`check` names it)"
+                f"# protocol: h2           # {http2:.0%} of the requests came over HTTP/2; HTTP/2 needs "
+                "another generator (`check` names one)"
             )
         return "\n  ".join(lines)
 
@@ -106,7 +106,7 @@ class LoggedLoad:
         """Return why connections are kept or not."""
         arrivals = self.arrivals
         if arrivals.per_connection is None:
-            return "the log does not say which requests had the same connection"
+            return "the log does not say which requests shared a connection"
         idle = "" if arrivals.idle_s is None else f", idle for {arrivals.idle_s:g} s in between (median)"
         return f"{arrivals.per_connection:.3g} requests per connection{idle}"
 
@@ -123,11 +123,14 @@ class LoggedLoad:
         peak_rps = self.arrivals.peak_rps
         lines = self._list_requests()
         if peak_rps is not None:
-            at_peak = "to send twice that: rate: 2 × peak, and objective: minimize latency_p99_ms"
+            at_peak = "to send twice this rate, write: rate: 2 × peak, and objective: minimize latency_p99_ms"
             told = "" if is_at_rate else f"     # {at_peak}"
             lines.insert(1, f"peak_rps: {peak_rps:.6g}{told}")
             if is_at_rate:
-                lines.insert(2, "rate: 2 × peak     # requests per second that are due, whoever waits")
+                lines.insert(
+                    2,
+                    "rate: 2 × peak     # requests per second, sent on time even if earlier ones still wait",
+                )
         return "\n  ".join(lines)
 
     def check_loads_as_yaml(self) -> str:
@@ -148,11 +151,17 @@ class LoggedLoad:
 
     def _list_requests(self) -> list[str]:
         lines = [f"# Busiest minute of the log: {self.say_rate() or 'unknown'}"]
-        lines += ["requests:           # weight: requests in the log; then their share, mean size and form"]
+        lines += [
+            ("requests:           # weight: number of requests in the log; comments: share, mean size, form")
+        ]
         for each in self.kinds:
             method = "" if each.method == GET else f", method: {each.method}"
             status = "" if each.status == HTTPStatus.OK else f", status: {each.status}"
-            form = "the rest, by its most frequent request" if each.is_tail else each.template
+            form = (
+                ("all other requests, represented by their most frequent one")
+                if each.is_tail
+                else each.template
+            )
             entry = f"{{path: {json.dumps(each.path)}, weight: {each.count}{method}{status}}}"
             about = f"{each.count / self.kept:.1%}, {each.mean_bytes:,} bytes, {form}"
             lines.append(f"  - {entry}  # {about}")
@@ -166,11 +175,11 @@ class LoggedLoad:
         if self.stand_ins:
             size = sum(each.size for each in self.stand_ins) / MEBIBYTE
             cut = sum(each.is_cut for each in self.stand_ins)
-            shorter = f"; {cut} are shorter than what was sent" if cut else ""
+            shorter = f"; {cut} are shorter than the logged responses" if cut else ""
             lines.append(f"stand-in files: {len(self.stand_ins)}, {size:,.1f} MiB{shorter}")
         lines.append(
-            "The study file has paths, statuses, sizes and counts of the log. No query, header, address or "
-            "user name is in it."
+            "The study file contains paths, statuses, sizes and counts from the log. It contains no query, "
+            "header, address or user name."
         )
         return "\n".join(lines)
 
@@ -178,7 +187,7 @@ class LoggedLoad:
         """Return what was asked for, and which of it is no part of the load, as lines."""
         tails = sum(each.is_tail for each in self.kinds)
         lines = [each.describe() for each in self.sources]
-        rest = "; one more stands for the rest" if tails else ""
+        rest = "; one more kind represents all others" if tails else ""
         own = len(self.kinds) - tails
         lines.append(f"{own} kinds cover {self.covered:.1%} of {self.kept:,} requests{rest}")
         left_out = [f"{count:,} {reason}" for reason, count in self.left_out.items() if count]
@@ -186,11 +195,14 @@ class LoggedLoad:
             lines.append(f"left out: {', '.join(left_out)}")
         if self.conditional:
             lines.append(
-                f"{self.conditional / self.requests:.1%} were answered with 304 (not modified); the load "
-                "asks for the whole response instead"
+                f"{self.conditional / self.requests:.1%} of the requests got status 304 (not modified); the "
+                "load requests the whole response instead"
             )
         if self.with_query:
-            lines.append(f"{self.with_query / self.requests:.1%} had a query, which is left out")
+            lines.append(
+                f"{self.with_query / self.requests:.1%} of the requests had a query, which the load leaves "
+                "out"
+            )
         return lines
 
     def as_json(self) -> Mapping[str, object]:
@@ -245,7 +257,9 @@ def read_logs(
         TargetError: a log on the host cannot be read.
     """
     if takes_unsafe and stands_in:
-        raise UsageError("--unsafe-methods: files only answer GET. Leave --unsafe-methods or --stand-in out.")
+        raise UsageError(
+            "--unsafe-methods: stand-in files answer only GET. Leave --unsafe-methods or --stand-in out."
+        )
     reading = _Reading(log_format=log_format, takes_unsafe=takes_unsafe, own=own or {}, host=host)
     load = reading.read(sources)
     names = _name_apart(check_logs)
@@ -279,8 +293,8 @@ class _Reading:
         if not kinds:
             left_out = ", ".join(f"{count:,} {reason}" for reason, count in counted.left_out.items() if count)
             raise UsageError(
-                f"{sources[0]}: no request of this log can be sent (left out: {left_out}). Give a log with "
-                "requests for pages, or --unsafe-methods."
+                f"{sources[0]}: tuner can send no request of this log (left out: {left_out}). Give a log "
+                "with requests for pages, or add --unsafe-methods."
             )
         return LoggedLoad(
             sources=read, kinds=_put_first(kinds), arrivals=arrived.summary(), requests=counted.requests,
@@ -309,13 +323,13 @@ class _Reading:
         path = source.removeprefix(ON_HOST).removeprefix(":") or next(iter(self.own), "")
         if not path.startswith("/"):
             raise UsageError(
-                f"--from {source}: the files of the installed server name no access log. Name a log: "
-                f"--from {ON_HOST}:/var/log/…"
+                f"--from {source}: the configuration of the installed server names no access log. Name a "
+                f"log: --from {ON_HOST}:/var/log/…"
             )
         if source == ON_HOST and len(self.own) > 1:
             raise UsageError(
-                f"--from {source}: the files of the installed server name several access logs. Choose one: "
-                f"{', '.join(f'--from {ON_HOST}:{log}' for log in self.own)}"
+                f"--from {source}: the configuration of the installed server names several access logs. "
+                f"Choose one: {', '.join(f'--from {ON_HOST}:{log}' for log in self.own)}"
             )
         return path
 

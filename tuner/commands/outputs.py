@@ -160,11 +160,12 @@ def _find_or_recall(reading: Reading, winner: Config, warn: Callable[[str], None
         known = recall_differences(reading, winner)
         if known is None:
             raise TargetError(
-                f"{error} The study has stored files and commands for that target, but your tuner did not "
-                "write them, so they are not used. Export on the machine where the study ran."
+                f"{error} The study has stored files and commands for that target. Another tuner wrote them, "
+                "so your tuner does not use them. Export on the machine where the study ran."
             ) from error
         warn(
-            f"this describes the target as it was when the study ended, as it cannot be reached now ({error})"
+            f"tuner cannot reach the target now ({error}). The files describe the target at the end of the "
+            "study"
         )
         return known
     for line in (*describe_moved(reading, setup), *_list_changed(reading, found, winner)):
@@ -181,7 +182,10 @@ def _list_changed(reading: Reading, found: Differences, winner: Config) -> Itera
             continue
         for path in sorted(now.before.keys() & then.before.keys()):
             if now.before[path] not in {then.before[path], then.after.get(path)}:
-                yield f"{path}: changed since the study ended. Its gain was measured with the earlier content"
+                yield (
+                    f"{path}: this file changed after the end of the study. The gain was measured with the "
+                    "earlier content"
+                )
 
 
 def _write_format(

@@ -58,12 +58,12 @@ class Preview:
         if self.services:
             lines.append(
                 f"restarts   {', '.join(self.services)}: about {self.trials} times in {self.minutes:g} min; "
-                "requests between a stop and the next start get no answer, all others one with the settings "
-                "of a trial"
+                "during a restart, requests get no response. During a trial, responses come from the "
+                "settings of the trial"
             )
         lines.append(
-            "afterwards everything is restored and checked. If the run is cut off, a watchdog on the host "
-            f"restores everything, {self.watchdog_s:g} s after the last sign of life at the latest"
+            "after the run, tuner restores and checks everything. If the run breaks off, a watchdog on the "
+            f"host restores everything, at most {self.watchdog_s:g} s after the last heartbeat"
         )
         for end, diffs in self.diffs.items():
             lines.append(f"with every setting at its {end}:")
@@ -112,7 +112,7 @@ def _range(space: Space, name: str, default: Config, point: Point) -> TunedRange
         for end in ("lowest", "highest")
     ]
     shown = [space.show(name, value) for value in ends if value is not None] or [
-        "only with certain values of other settings"
+        "active only with certain values of other settings"
     ]
     if parameter.is_numeric:
         values = " to ".join(dict.fromkeys(shown)) + "".join(f", or {label}" for label in parameter.special)

@@ -186,8 +186,8 @@ def refuse_other_default(setup: Setup, first: Space) -> None:
     if differing:
         raise UsageError(
             f"{setup.settings.path}: targets: {setup.settings.target.host} has another default than the "
-            f"first host ({'; '.join(differing)}), so the same winner would change different settings. "
-            "Make the defaults the same, or tune each host in a study of its own."
+            f"first host ({'; '.join(differing)}), so the same winner would change different settings. Make "
+            "the defaults the same, or tune each host in a separate study."
         )
 
 
@@ -273,7 +273,7 @@ def read(settings: Study, *, with_explanation: bool = True) -> Reading:
     facts = storage.recall(SPACE_FACTS)
     if facts is None:  # killed before it knew them; to ask the target now may run what the study names
         resume = write_command("tuner", "run", settings.path)
-        raise NotBegun(f"{settings.path}: nothing is measured yet. Resume with: {resume}")
+        raise NotBegun(f"{settings.path}: the study has no measurements yet. Resume with: {resume}")
     space = load_first_space(settings, facts)
     summary = summarize(
         settings, space, storage, running=is_locked(settings), version=__version__,
@@ -332,7 +332,7 @@ def settle_plan(
     if budget is not None and budget < plan.least_minutes and not has_verdict(storage):
         remedy = "Allow more time" + ("." if preset == "quick" else ", or use --preset quick.")
         raise UsageError(
-            f"minutes: {budget:g} minutes are too few for the preset {preset!r}, whose shortest run takes "
+            f"minutes: {budget:g} minutes are too few: the shortest run of the preset {preset!r} takes "
             f"{plan.least_minutes:.1f} minutes. {remedy}"
         )
     return plan.fit(minutes=budget, trials=trials if trials is not None else settings.trials)

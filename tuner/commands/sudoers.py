@@ -33,8 +33,8 @@ def make_sudoers(settings: Study, *, warn: Callable[[str], None]) -> str:
         if not recorder.commands:
             raise
         warn(
-            f"{settings.path}: this sudoers file is incomplete: {error} Install it, then run the same "
-            "command again: tuner may then look further, and prints the complete file."
+            f"{settings.path}: this sudoers file is incomplete: {error} Install the missing program and run "
+            "the same command again. Then tuner prints the complete file."
         )
     commands = dict.fromkeys((*_commands_of(services), *recorder.commands))
     return write_sudoers(host, user, tuple(commands), open_ended=[KEEPER])

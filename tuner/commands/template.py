@@ -85,9 +85,9 @@ seed: 1
 """
 
 FASTEST = """\
-# Or with a second objective: [maximize goodput_rps, minimize latency_p99_ms].
+# For two objectives, write: [maximize goodput_rps, minimize latency_p99_ms].
 # With `load: rate`, the objective is: minimize latency_p99_ms.
-# In both, cpu_us_per_request or memory_mib may take the place of latency_p99_ms.
+# In both lines, you can write cpu_us_per_request or memory_mib instead of latency_p99_ms.
 objective: maximize goodput_rps
 constraints: [failure_rate <= default]   # no more failed requests than now; up to 0.1 % is always allowed
 # Also possible: latency_p99_ms <= default (or <= 20 ms), for the slowest 1 % of responses.
@@ -95,7 +95,7 @@ constraints: [failure_rate <= default]   # no more failed requests than now; up 
 RIGHT_SIZE = """\
 # The right size: least memory of the server's processes (memory_mib) at the rate above.
 objective: minimize memory_mib
-# Your SLO at this rate. With `unlike default`, the configuration of now may break it.
+# Your SLO at this rate. With `unlike default`, the current configuration may break the SLO.
 constraints: [failure_rate <= 0.1 % unlike default, latency_p99_ms <= 500 ms unlike default]
 """
 
@@ -230,8 +230,8 @@ def _write_skeleton(skeleton: str, server: str, path: Path, host: Host, *, given
     """Write the example of a server that its study describes. Raises UsageError for other options."""
     if any(each is not None for each in given):
         raise UsageError(
-            f"--url, --content, --backend, --from, --host: the study of {server} describes its server "
-            "itself. Leave these options out."
+            f"--url, --content, --backend, --from, --host: the study of {server} itself describes the "
+            "server. Leave these options out."
         )
     generator = choose_generator(host, LoadSettings())
     text = MODELINE + (INTRO + skeleton + TAIL).format(
@@ -260,7 +260,7 @@ def refuse_present(path: Path) -> None:
 
 
 def _present(path: Path) -> UsageError:
-    return UsageError(f"{path}: this file exists already. Give another path with -o, or remove the file.")
+    return UsageError(f"{path}: this file already exists. Give another path with -o, or remove the file.")
 
 
 def write_new(path: Path, text: str) -> Path:
@@ -316,17 +316,18 @@ def _refuse_logged(
         return
     if backend is not None or kind is TuningKind.BEHIND:
         raise UsageError(
-            f"--from: the program behind {backend or server} is not known. Tune the installed {server} with "
-            "--managed, or write the requests into a study with that program."
+            f"--from: tuner does not know the program behind {backend or server}. Tune the installed "
+            f"{server} with --managed, or write the requests into a study with that program."
         )
     if not logged.stand_ins and (content is None or not Path(content).is_dir()):
         raise UsageError(
-            f"--from: a private {server} needs a site to serve. Give its document root with --content, "
-            "have files of the same sizes made with --stand-in, or tune the installed service with --managed."
+            f"--from: a private {server} needs a site to serve. Give a document root with --content, or make "
+            "files of the logged sizes with --stand-in, or tune the installed service with --managed."
         )
     if logged.stand_ins and content is not None:
         raise UsageError(
-            "--stand-in, --content: the first makes files, the second names files. Leave one of the two out."
+            "--stand-in, --content: the first option makes files, and the second names existing files. Leave "
+            "one of them out."
         )
 
 
@@ -356,7 +357,7 @@ def _find_protocol(host: Host, backend: str, applications: Collection[str]) -> s
         facts = plugins.make_private_server(backend).detect(host)
         return "" if facts.port is None else facts.speaks
     known = ", ".join((*servers, *applications))
-    raise UsageError(f"--backend: there is no backend {backend!r}. Use one of: {known}.")
+    raise UsageError(f"--backend: no backend has the name {backend!r}. Use one of: {known}.")
 
 
 def _kind_of(adapter: Server, facts: Facts, url: str | None = None) -> TuningKind:
@@ -414,8 +415,8 @@ def _propose_load(
         proposed = find_page_at(host, url)
     if proposed is None:
         raise UsageError(
-            f"{adapter.name}: tuner tunes this installed service behind a web server, and does not know a "
-            "page that the service makes. Name a page: "
+            f"{adapter.name}: tuner tunes this service behind a web server, and knows no page of the "
+            "service. Name a page: "
             f"{write_command('tuner', 'init', adapter.name, '--url', 'http://127.0.0.1/index.php')}"
         )
     proposed = proposed if url else replace(proposed, url=_see_from_here(proposed.url, target))
@@ -446,8 +447,8 @@ def _find_serving(host: Host, tuned: str, asked: Facts) -> tuple[str, Facts]:
         if _kind_of(adapter, facts) is TuningKind.PRIVATE and fits:
             return name, facts
     raise TargetError(
-        f"{tuned}: this serves no requests itself, and no server that could serve some is installed. "
-        f"Install one of {', '.join(packages)}, for example: {say_install(host, packages[0])}"
+        f"{tuned}: this target serves no requests itself, and no web server is installed. Install one of "
+        f"{', '.join(packages)}, for example: {say_install(host, packages[0])}"
     )
 
 

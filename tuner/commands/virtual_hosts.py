@@ -48,7 +48,7 @@ class ProposedLoad:
             lines.append(f"headers: {json.dumps(dict(self.requests[0].headers))}")
         elif self.requests:
             lines += [
-                "# The virtual hosts that answer here; weight is the share of each.",
+                "# The virtual hosts of this server; weight is the share of requests that each one gets.",
                 "requests:",
             ]
             lines += [

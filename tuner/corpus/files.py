@@ -18,7 +18,7 @@ MOST_BYTES = 256 * 2**20
 """Of all files together, which are in memory at once."""
 LONGEST_NAME = 100
 """Of what was tuned, in the name of a file."""
-REMOVE = "Remove the file, or copy it again from its source"
+REMOVE = "Remove the file, or copy the file again from its source"
 _FORM = TypeAdapter(CorpusStudy)
 
 
@@ -68,11 +68,14 @@ def read_corpus(corpus: Path) -> tuple[CorpusStudy, ...]:
         total = sum(path.lstat().st_size for path in paths)
     except (FileNotFoundError, NotADirectoryError) as error:
         make = write_command("tuner", "corpus", "add", "STUDY", "--corpus", corpus)
-        raise problem(str(corpus), "there is no such corpus", f"Make a corpus: {make}") from error
+        raise problem(str(corpus), "the corpus does not exist", f"Make this corpus: {make}") from error
     except OSError as error:
         raise TargetError(f"{corpus}: cannot be read ({error.strerror}). Check its permissions.") from error
     if len(paths) > MOST_FILES or total > MOST_BYTES:
-        wrong = f"it has {len(paths)} files of {total / 2**20:.0f} MiB in all, more than tuner reads at once"
+        wrong = (
+            f"the folder has {len(paths)} files of {total / 2**20:.0f} MiB in all, more than tuner reads "
+            "at once"
+        )
         raise problem(str(corpus), wrong, "Move the files of other servers to another folder")
     return tuple(map(read_corpus_study, paths))
 
@@ -86,7 +89,7 @@ def read_corpus_study(path: Path) -> CorpusStudy:
     """Read one file. Raises UsageError that names it and says what to do."""
     try:
         if not path.is_file():  # a pipe or device would be read without end
-            raise problem(str(path), "this is no regular file", REMOVE)
+            raise problem(str(path), "the entry is no regular file", REMOVE)
         with path.open("rb") as file:
             content = file.read(LARGEST_FILE_BYTES + 1)
     except OSError as error:
@@ -97,7 +100,9 @@ def read_corpus_study(path: Path) -> CorpusStudy:
 def parse_corpus_study(content: bytes, where: str) -> CorpusStudy:
     """Return the study that a file holds. Raises UsageError."""
     if len(content) > LARGEST_FILE_BYTES:
-        wrong = f"it is larger than {LARGEST_FILE_BYTES // 2**20} MiB, more than any study of a corpus"
+        wrong = (
+            f"the file is larger than {LARGEST_FILE_BYTES // 2**20} MiB, and no study of a corpus is so large"
+        )
         raise problem(where, wrong, REMOVE)
     try:
         return _FORM.validate_json(content)

@@ -130,13 +130,13 @@ def require_offer(settings: Study, name: str, facts: Facts) -> None:
     offer = settings.load.offer
     missing = "" if offer == HTTP1 else facts.offers.get(offer)
     if missing:
-        raise TargetError(f"{name}: {DESCRIBED[offer]} cannot be served here: {missing}")
+        raise TargetError(f"{name}: this server cannot serve {DESCRIBED[offer]}: {missing}")
     if missing is None:
         able = [DESCRIBED[each] for each in sorted(facts.offers) if not facts.offers[each]]
         raise UsageError(
             f"{settings.path}: load: a private instance of {name} speaks no {DESCRIBED[offer]}; it speaks "
             f"{', '.join(('HTTP/1.1 in the clear', *able))}. Change `protocol:` or `tls:`, or put another "
-            "server before it."
+            f"server before {name}."
         )
 
 

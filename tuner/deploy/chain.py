@@ -98,7 +98,7 @@ def _refuse_link(where: str, name: str, backend: str, facts: Mapping[str, Facts]
     if backend not in facts or facts[backend].port is None:
         raise UsageError(
             f"{where}: the backend of {name} is {backend!r}, which is no server of this study that accepts "
-            "connections. Name this backend in `servers:`, too."
+            "connections. Name this backend in `servers:` as well."
         )
     if facts[name].port is None:
         raise UsageError(
@@ -122,8 +122,9 @@ def _refuse_chain(where: str, chain: Chain, facts: Mapping[str, Facts]) -> None:
             )
     if facts[walked[-1]].needs_backend:
         raise UsageError(
-            f"{where}: {walked[-1]} answers nothing itself, it only passes requests on. Put a server behind "
-            f"it, as `servers: [{walked[-1]}, WEB SERVER]`, or an application, as `backend: {{command: …}}`."
+            f"{where}: {walked[-1]} answers no request itself, and only passes requests on. Put a server "
+            f"behind it, as `servers: [{walked[-1]}, WEB SERVER]`, or an application, as `backend: "
+            "{command: …}`."
         )
     for name in chain.ports:
         if name not in walked:

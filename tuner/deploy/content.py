@@ -96,7 +96,7 @@ def _open_root(content: str, base: Path | None) -> Path:
     root = ((base or Path()) / Path(content).expanduser()).resolve()
     if not root.exists():
         raise UsageError(
-            f"content: {content}: there is no such directory. Give a document root, or `{BUILTIN}`."
+            f"content: {content}: the directory does not exist. Give a document root, or `{BUILTIN}`."
         )
     if not root.is_dir():
         raise UsageError(f"content: {content} is not a directory. Give the directory that holds this file.")
@@ -114,9 +114,7 @@ def _length(root: Path, page: PurePosixPath, content: str) -> int | None:
     if not file.is_file():
         if asked.is_dir() or not asked.suffix:
             return None
-        raise UsageError(
-            f"load.path: {page}: there is no such file in {content}. Correct the path, or the content."
-        )
+        raise UsageError(f"load.path: {page}: {content} has no such file. Correct the path, or the content.")
     if not os.access(file, os.R_OK):
         raise UsageError(f"load.path: {page}: {file} cannot be read. Allow it with: chmod o+r {file}")
     return file.stat().st_size

@@ -62,7 +62,7 @@ def tail_command(log: PurePosixPath) -> Argv:
 def quote_words(sentences: Sequence[str], printed: bytes) -> str:
     """Return the sentences that explain, or else the last lines that were printed."""
     lines = sentences or [line for line in printed.decode(errors="replace").splitlines() if line.strip()]
-    return " / ".join(line.strip() for line in lines[-QUOTED_LINES:]) or "it said nothing."
+    return " / ".join(line.strip() for line in lines[-QUOTED_LINES:]) or "the service printed nothing."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -266,7 +266,7 @@ def read_page(
     (completed,) = host.run_all([ask])
     answer = read_answer(completed, host, protocol=manner.protocol)
     if not is_right(kind, answer):
-        raise TargetError(f"{host.name}: before anything is changed: {explain_wrong(kind, answer, url)}")
+        raise TargetError(f"{host.name}: tuner stopped before any change: {explain_wrong(kind, answer, url)}")
     _refuse_page_errors(host, url, answer.body, servers)
     return answer
 
@@ -299,7 +299,7 @@ def read_pid(completed: Completed) -> int | None:
 def _describe_stopped(host: Host, service: Service) -> str:
     """Say that a service does not run, or that its pid file does not say as which process."""
     if used := " ".join(describe_use(host)):
-        return f"{service.name} does not run. {used} Wait for that to end."
+        return f"{service.name} does not run. {used} Wait until that tuner has ended."
     # Only a title that no other command line begins with; in brackets it does not find who looks for it.
     has_title = ": " in service.title and not service.is_systemd
     look = ("pgrep", "-o", "-f", "--", f"^[{service.title[:1]}]{service.title[1:]}")
@@ -321,8 +321,8 @@ def _describe(
         return DiscoveredServer(name=name, adapter=adapter, installation=installation)
     if service.stays:
         raise TargetError(
-            f"{host.name}: {service.name} cannot be restarted: its start command would not return "
-            f"({service.stays}). Let it run as a daemon, or under systemd; or tune a private instance "
+            f"{host.name}: {service.name} cannot be restarted, because its start command would not return "
+            f"({service.stays}). Run {service.name} as a daemon or under systemd, or tune a private instance "
             "(target: {mode: sandbox})."
         )
     pid = read_pid(host.run_all([first_process(service)])[0])
@@ -336,8 +336,8 @@ def _describe(
         refusals = adapter.refusals(checked)
         if checked.returncode != 0:
             raise TargetError(
-                f"{host.name}: `{' '.join(service.check)}` refuses the configuration as it is installed: "
-                f"{quote_check(refusals, checked)}. Correct it first."
+                f"{host.name}: `{' '.join(service.check)}` refuses the installed configuration: "
+                f"{quote_check(refusals, checked)}. Correct the configuration first."
             )
     limits = read_limits(host.run_all([ask_limits(service)])[0]) if service.is_systemd else UNLIMITED
     return DiscoveredServer(

@@ -80,5 +80,5 @@ def learn_load(
     try:
         pages = learner.learn(kinds, ask, first=first)
     except NotReady as error:
-        raise TargetError(f"{host.name}: before anything is changed: {error}") from error
+        raise TargetError(f"{host.name}: tuner stopped before any change: {error}") from error
     return LearnedLoad(ask=ask, kinds=tuple(kinds), mix=mix, pages=pages, learner=learner)

@@ -63,8 +63,9 @@ def check_load_target(
     if token_directory is None:
         name, doubt = next(iter(doubts.items()))
         raise TargetError(
-            f"load.path: no load is sent to {url.origin}: seen from {name}, {doubt}. Write the target's own "
-            "address, or, behind a load balancer or NAT, set `load.token_directory:` to its document root."
+            f"load.path: tuner sends no load to {url.origin}: seen from {name}, {doubt}. Write the target's "
+            "own address. If the target is behind a load balancer or NAT, set `load.token_directory:` to its "
+            "document root."
         )
     with _token(target, token_directory) as (file_name, content):
         for name in doubts:
@@ -81,13 +82,14 @@ def _network(name: str, done: tuple[Completed, ...]) -> NetworkView:
     texts = [each.stdout.decode(errors="replace") for each in done]
     if len(texts) != len(ASK_NETWORK) or "LOCAL" not in texts[0]:
         raise TargetError(
-            f"{name}: /proc/net/fib_trie does not list its addresses. tuner needs Linux with /proc."
+            f"{name}: /proc/net/fib_trie does not list the addresses of the host. tuner needs Linux with "
+            "/proc."
         )
     try:
         addresses = (*_local_networks(texts[0]), *_interface_addresses(texts[1]))
     except ValueError as error:
         raise TargetError(
-            f"{name}: the addresses in /proc/net cannot be understood: {error}. Check that directory."
+            f"{name}: tuner cannot read the addresses in /proc/net: {error}. Check that directory."
         ) from error
     return NetworkView(addresses=addresses, identity=(texts[2].strip(), texts[3].strip()))
 
@@ -125,8 +127,8 @@ def _ask_addresses(name: str) -> Command:
 
 def _unreadable(source: Host, name: str, error: ValueError) -> TargetError:
     return TargetError(
-        f"{source.name}: the output of `getent ahosts {name}` cannot be understood: {error}. Run this "
-        "command there."
+        f"{source.name}: tuner cannot read the output of `getent ahosts {name}`: {error}. Run this command "
+        "on that host."
     )
 
 
@@ -143,9 +145,9 @@ def _doubt(url: Url, target: NetworkView, source: Host) -> str | None:
         return f"the name {url.host} cannot be resolved"
     for address in addresses:
         if not target.has(address):
-            return f"it leads to {address}, which is no address of the target"
+            return f"the URL leads to {address}, which is no address of the target"
         if here.has(address) and here.identity != target.identity:
-            return f"it leads to {address}, which is an address of the load host itself"
+            return f"the URL leads to {address}, which is an address of the load host itself"
     return None
 
 
@@ -197,7 +199,7 @@ def _remove_recorded(target: Host, tokens: Journal) -> tuple[PurePosixPath, ...]
                 target.write(path, ABSENT)
                 removed.append(path)
         except TargetError as error:
-            told = f"{path}, which tuner put there, cannot be removed: {error}"
+            told = f"{path}, a test file of tuner, cannot be removed: {error}"
             raise RestoreFailed(f"{target.name}: {told} Remove the cause, then run: tuner restore") from error
     tokens.discard(target.name)
     return tuple(removed)
@@ -221,7 +223,7 @@ def _expect_token(url: Url, name: str, source: Host, file_name: str, content: by
     if served.returncode == 0 and served.stdout == content:
         return
     raise TargetError(
-        f"load.path: no load is sent to {url.origin}: requested from {name}, it does not serve the test file "
-        "that tuner put into `load.token_directory:` on the target. Write the document root of exactly "
-        "this site."
+        f"load.path: tuner sends no load to {url.origin}: requested from {name}, this site does not serve "
+        "the test file that tuner put into `load.token_directory:` on the target. Write the document root of "
+        "exactly this site."
     )

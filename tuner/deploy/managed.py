@@ -60,7 +60,7 @@ class ManagedDeployment(Deployment):
             pid = self.server_pids.get(server.name)
             if pid is not None and not self.host.has_process(pid):
                 said = server.quote_log(self.target.host)
-                raise Crashed(f"{server.name}: its first process, {pid}, has ended: {said}")
+                raise Crashed(f"{server.name}: its first process ({pid}) has ended: {said}")
 
     def no_longer_effective(self) -> tuple[str, ...]:
         settings = self.target.settings
@@ -262,7 +262,7 @@ class ManagedTarget:
             pages = (page for each in changed for page in each.pages)
             right = "; ".join(f"{each.kind.path}: {describe_right(each.kind)}" for each in pages)
             self._warn(
-                f"{self.host.name}: a page has changed during the run. The correct response is now: {right}."
+                f"{self.host.name}: a page changed during the run. The correct response is now: {right}."
             )
         return True
 

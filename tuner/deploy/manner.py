@@ -31,17 +31,17 @@ def refuse_lost_manner(host: Host, service: Service) -> None:
     if words.get("Pid", [])[:1] == ["1"]:
         raise TargetError(
             f"{host.name}: {service.name} is the first process of its container, so a restart would end the "
-            "container. Start it as a daemon under an init process there."
+            "container. Start the service as a daemon under an init process in the container."
         )
     # A daemon has left its parent. php-fpm has a session of its own in the foreground, too.
     is_child = words.get("PPid", ["1"])[0] not in {"0", "1"}
     if is_child or (len(sessions) == 2 and sessions[0] == sessions[1]):  # noqa: PLR2004 - its own and its parent's
         raise TargetError(
             f"{host.name}: {service.name} is supervised by process {words['PPid'][0]}, which would notice a "
-            "restart. Start it as a daemon, or with systemd."
+            "restart. Start the service as a daemon, or with systemd."
         )
     if service.uses_environment and words.get("cut", ["0"]) != ["0"]:
         raise TargetError(
             f"{host.name}: {service.name} may need environment variables (`env`, `clear_env`) that its "
-            "process title has overwritten, so a restart would lose them. Start it with systemd."
+            "process title has overwritten, so a restart would lose them. Start the service with systemd."
         )

@@ -224,7 +224,7 @@ def _compare(kind: RequestKind, first: Answer, second: Answer) -> Page:
     """Return a page of which every body is compared with the first."""
     if first.body != second.body:
         raise NotReady(
-            f"load.body: {kind.path} answers with two different bodies, which no checksum fits. Write "
+            f"load.body: {kind.path} answers with two different bodies, so no checksum fits both. Write "
             "`body: any`, or `body: {contains: TEXT}`."
         )
     if len(first.body) > MOST_CONTENT_BYTES:

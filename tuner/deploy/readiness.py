@@ -297,7 +297,7 @@ def read_answer(completed: Completed, host: Host, *, protocol: str = HTTP1) -> A
     """
     if completed.returncode == NO_PROGRAM:
         raise TargetError(
-            f"{host.name}: tuner requests pages with curl, which is not installed there. Install it: "
+            f"{host.name}: tuner requests pages with curl, and this host has no curl. Install curl: "
             f"{say_install(host, CURL)}"
         )
     trouble, _, counts = completed.stderr.decode(errors="replace").rpartition("\n")
@@ -305,7 +305,7 @@ def read_answer(completed: Completed, host: Host, *, protocol: str = HTTP1) -> A
     if completed.returncode != 0 or found is None:
         return _no_answer(_describe_trouble(completed.returncode, trouble.strip()))
     if protocol != HTTP1 and found["version"] != HTTP2:
-        return _no_answer(f"it speaks HTTP/{found['version']} where {protocol} was asked for")
+        return _no_answer(f"the server speaks HTTP/{found['version']} instead of {protocol}")
     return replace(
         _answer_of(found),
         said=completed.stdout[:EXCERPT_BYTES].decode(errors="replace"),
@@ -334,7 +334,7 @@ def _describe_trouble(status: int, trouble: str) -> str:
     said = trouble or f"curl ended with status {status}"
     if status == WRONG_CERTIFICATE:
         return (
-            f"its certificate is not the expected one: {said.splitlines()[0]}. Set `load.ca:` to the file "
-            "that signed it, or `load.verify: false`"
+            f"the certificate of the server is not trusted: {said.splitlines()[0]}. Set `load.ca:` to the CA "
+            "file of this certificate, or set `load.verify: false`"
         )
     return said

@@ -83,7 +83,8 @@ class Instance:
             return
         if checked.timed_out:
             raise ConfigRejected(
-                f"{self.name}: `{command[0]}` did not finish its check within {timeout_s:g} s."
+                f"{self.name}: `{command[0]}` did not finish the check of the configuration within "
+                f"{timeout_s:g} s."
             )
         raise ConfigRejected(f"{self.name}: the configuration is refused: {quote_check(refusals, checked)}")
 
@@ -389,7 +390,7 @@ class SandboxTarget:
             raise NotReady(f"{self.url} answered with another page of the same length: {answer.said!r}.")
         if self.load.manner.accept_encoding and content.body_bytes not in {None, len(answer.body)}:
             raise NotReady(
-                f"{self.url} answered with a page of {len(answer.body)} bytes when it is unpacked, where "
+                f"{self.url} answered with a page of {len(answer.body)} uncompressed bytes, where "
                 f"{content.body_bytes} bytes were expected. Compress the file again, or remove the old "
                 "compressed file."
             )

@@ -134,7 +134,7 @@ def _describe_other(space: Space, config: Config, parameter: Parameter, response
             parameter=name,
             default=default,
             finding=Finding.UNKNOWN,
-            reason="no other value is valid with the rest",
+            reason="no other value is valid with the other settings",
         )
     draws = response.draws[:, response.others]
     finding, bound, at = find(draws)

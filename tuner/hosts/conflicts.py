@@ -105,21 +105,21 @@ def _tuning_daemons(inventory: Inventory, keys: set[str]) -> Iterator[Conflict]:
         yield Conflict(
             what=f"TuneD runs with the profile {inventory.profile or 'unknown'}",
             where="/etc/tuned/active_profile",
-            remedy="It sets kernel settings itself: run `tuned-adm off` for the time of the study.",
+            remedy="TuneD sets kernel settings itself. Run `tuned-adm off` during the study.",
             is_refused=bool(keys),
         )
     if "bpftune" in inventory.processes:
         yield Conflict(
             what="bpftune changes the kernel's network settings while they are measured",
             where=PROCESS,
-            remedy="Stop it for the time of the study: systemctl stop bpftune.",
+            remedy="Stop bpftune during the study: systemctl stop bpftune.",
             is_refused=any(key.startswith("net/") for key in keys),
         )
     if "irqbalance" in inventory.processes:
         yield Conflict(
             what="irqbalance moves interrupts between CPUs",
             where=PROCESS,
-            remedy="Results scatter less without it: systemctl stop irqbalance.",
+            remedy="For steadier results, stop irqbalance: systemctl stop irqbalance.",
         )
 
 
@@ -129,16 +129,18 @@ def _agents(inventory: Inventory) -> Iterator[Conflict]:
     running = sorted(inventory.processes & AGENTS.keys())
     for name in running:
         yield Conflict(
-            what=f"{name} may undo changes of a run, as it enforces its own rules on this host",
+            what=f"{name} enforces its own rules on this host, and may undo changes of a run",
             where=PROCESS,
-            remedy=f"Pause {name} for the time of the study: {AGENTS[name]}.",
+            remedy=f"Pause {name} during the study: {AGENTS[name]}.",
             is_refused=bool(marks),
         )
     for path, mark in marks.items():
         yield Conflict(
             what=f"configuration management writes this file: {mark[:80]!r}",
             where=str(path),
-            remedy="Put the winner into the template of that tool, which may overwrite this file.",
+            remedy=(
+                "Write the winner into the template of that tool, because the tool may overwrite this file."
+            ),
         )
 
 
@@ -147,22 +149,25 @@ def _package_managers(inventory: Inventory) -> Iterator[Conflict]:
         yield Conflict(
             what=f"{name} runs, and may replace or restart the servers that are tuned",
             where=PROCESS,
-            remedy="Wait until it has ended, and let no unattended upgrade start during the run.",
+            remedy="Wait until {name} has ended, and prevent unattended upgrades during the run.",
             is_refused=True,
         )
     # unattended-upgrades is Python by its name, and another process of it waits for the shutdown all day.
     for path in sorted(each for each in inventory.locked if not _is_of_certificates(each)):
         yield Conflict(
-            what="packages are being changed, which may replace or restart the servers that are tuned",
+            what=(
+                "a package manager is changing packages, and may replace or restart the servers that are "
+                "tuned"
+            ),
             where=f"{path} is locked",
             remedy="Wait until the package manager has ended.",
             is_refused=True,
         )
     if inventory.has_triggers:
         yield Conflict(
-            what="dpkg has triggers left to run, which may restart the servers that are tuned",
+            what="dpkg has pending triggers, which may restart the servers that are tuned",
             where=str(TRIGGERS),
-            remedy="Run them first: dpkg --triggers-only --pending.",
+            remedy="Run these triggers first: dpkg --triggers-only --pending.",
         )
 
 
@@ -176,7 +181,7 @@ def _certificate_clients(inventory: Inventory) -> Iterator[Conflict]:
         yield Conflict(
             what=f"{name} runs, writes configuration files and reloads servers",
             where=where,
-            remedy="Wait until it has ended.",
+            remedy="Wait until {name} has ended.",
             is_refused=True,
         )
 
@@ -189,18 +194,20 @@ def _timers(inventory: Inventory) -> Iterator[Conflict]:
     for timer in sorted(inventory.timers):
         stopped = f"systemctl stop {timer}" if timer.endswith(".timer") else f"move {timer} away"
         yield Conflict(
-            what="a timer may replace files and restart services during a run, which would end the run",
+            what="this timer may replace files and restart services during a run, and so end the run",
             where=timer,
-            remedy=f"Stop it for the time of the study: {stopped}.",
+            remedy=f"Stop the timer during the study: {stopped}.",
         )
 
 
 def _dependents(inventory: Inventory) -> Iterator[Conflict]:
     for service, units in inventory.along.items():
         yield Conflict(
-            what=f"{', '.join(units)} depend on {service}: systemd restarts them in each trial",
+            what=f"{', '.join(units)} depend on {service}, so systemd restarts these units in each trial",
             where=f"systemctl list-dependencies --reverse {service}",
-            remedy="Check that these units tolerate many restarts, or remove the dependency meanwhile.",
+            remedy=(
+                "Check that these units tolerate many restarts, or remove the dependency during the study."
+            ),
         )
 
 
@@ -210,9 +217,15 @@ def _boot_settings(inventory: Inventory, keys: set[str]) -> Iterator[Conflict]:
         for key, value in _settings(inventory.sysctls[path]):
             if any(fnmatchcase(each, key) for each in keys):
                 yield Conflict(
-                    what=f"{key.replace('/', '.')} is set to {value[:40]!r} at boot, after tuner's own file",
+                    what=(
+                        f"{key.replace('/', '.')} gets the value {value[:40]!r} from this file at boot, "
+                        "after tuner's own file"
+                    ),
                     where=str(path),
-                    remedy="Remove that line before `tuner apply`, or a reboot replaces the winner's value.",
+                    remedy=(
+                        "Remove that line before `tuner apply`. Otherwise a reboot replaces the winner's "
+                        "value."
+                    ),
                 )
 
 
@@ -253,16 +266,17 @@ def _containers(inventory: Inventory, keys: set[str]) -> Iterator[Conflict]:
         where="systemd-detect-virt --container",
         remedy="Tune the host machine, or leave these settings out."
         if shared
-        else "Its limits of CPUs and memory may be lower than those of the machine.",
+        else "Check the limits of the container: it may have fewer CPUs and less memory than the machine.",
         is_refused=bool(shared),
     )
 
 
 def _read_only(inventory: Inventory, keys: set[str], files: Sequence[PurePosixPath]) -> Iterator[Conflict]:
     places = {
-        KERNEL / key: "Leave these kernel settings out, or let the container write them." for key in keys
+        KERNEL / key: ("Leave these kernel settings out, or allow the container to write these settings.")
+        for key in keys
     }
-    places |= dict.fromkeys(files, "Mount it for writing: mount -o remount,rw.")
+    places |= dict.fromkeys(files, "Mount the file system for writing: mount -o remount,rw.")
     unwritable: dict[tuple[PurePosixPath, str], list[PurePosixPath]] = {}
     for path, remedy in sorted(places.items()):
         mount = inventory.mount_of(path)
@@ -284,20 +298,20 @@ def _confinement(inventory: Inventory, files: Sequence[PurePosixPath]) -> Iterat
         yield Conflict(
             what="SELinux is enforcing",
             where="/sys/fs/selinux/enforce",
-            remedy="If a server may not read a file that tuner added: restorecon -v FILE.",
+            remedy="If a server cannot read a file that tuner added, run: restorecon -v FILE.",
         )
     for pid, profile in inventory.confined.items():
         yield Conflict(
             what=f"AppArmor confines process {pid} to the profile {profile}",
             where=f"/proc/{pid}/attr/current",
-            remedy="If it may not read a file that tuner added, allow that in the profile.",
+            remedy="If the process cannot read a file that tuner added, allow the file in the profile.",
         )
 
 
 def _space(inventory: Inventory) -> Iterator[Conflict]:
     if inventory.free_kib is not None and inventory.free_kib < LEAST_FREE_KIB:
         yield Conflict(
-            what=f"only {inventory.free_kib} KiB are free for the backups of what a run changes",
+            what=f"only {inventory.free_kib} KiB are free for the backups of a run",
             where="/var/lib",
             remedy=f"Free at least {LEAST_FREE_KIB // 1024} MiB.",
             is_refused=True,

@@ -65,7 +65,7 @@ def find_room(machine: Machine, *, ports: int | None = None) -> ConnectionRoom:
     limits = [
         Limit(
             most=int(kib / KIB_PER_CONNECTION),
-            reason=f"half of the {machine.memory_mib:,} MiB of {machine.name} would go into their buffers",
+            reason=f"their buffers need more than half of the {machine.memory_mib:,} MiB of {machine.name}",
             remedy="Use a load host with more memory",
         ),
     ]
@@ -84,7 +84,7 @@ def find_room(machine: Machine, *, ports: int | None = None) -> ConnectionRoom:
             Limit(
                 most=max(0, ports - SPARE_PORTS),
                 reason=f"{machine.name} has {ports:,} local ports for one address",
-                remedy="Widen net.ipv4.ip_local_port_range there, name more hosts in `load.host:`",
+                remedy="Widen net.ipv4.ip_local_port_range on this host, name more hosts in `load.host:`",
             )
         )
     return ConnectionRoom(limits=tuple(limits))

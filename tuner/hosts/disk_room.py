@@ -91,9 +91,10 @@ class DiskRoom:
 
     def _too_much(self, mount_point: str) -> str:
         return (
-            f"{self.host_name}: this run has written as much to {mount_point} as it may, for example "
-            "access logs, and was stopped. Rotate the logs (`logrotate --force "
-            "/etc/logrotate.conf`); then run the same command again, or allow more with `target.logs_mib:`."
+            f"{self.host_name}: tuner stopped this run, because it wrote more to {mount_point} than the "
+            "limit allows, for example access logs. Rotate the logs (`logrotate --force "
+            "/etc/logrotate.conf`) and run the same command again, or raise the limit with "
+            "`target.logs_mib:`."
         )
 
     def _too_full(self, disk: Disk, written: int) -> str:
@@ -101,11 +102,14 @@ class DiskRoom:
         where = f"{self.host_name}: {disk.mount_point} has only {left}"
         if not written:
             least = _mib(disk.reserve_bytes)
-            return f"{where}, and a server under load writes logs. Free some space: {least} must be left."
+            return (
+                f"{where}, and a server under load writes logs. Free some space: tuner needs at least "
+                f"{least}."
+            )
         return (
-            f"{where}, and one trial under load wrote {_mib(written)} there, as access logs do: stopped "
-            "before it is full. Make room (`logrotate --force /etc/logrotate.conf`), or log elsewhere or "
-            "not at all while tuning; then run the same command again."
+            f"{where}, and one trial under load wrote {_mib(written)} there, for example access logs. tuner "
+            "stopped the run before the disk is full. Make room (`logrotate --force /etc/logrotate.conf`), "
+            "or move or switch off the logs during the study. Then run the same command again."
         )
 
 
@@ -125,10 +129,12 @@ class LogGrowth:
     def describe(self, minutes: float) -> str:
         """Return what a run of so many minutes under this load may write, and where it ends."""
         whole = self.bytes_per_s * 60 * minutes
-        limit = f"{_mib(self.allowed_bytes)}{', before it is finished' if whole > self.allowed_bytes else ''}"
+        limit = (
+            f"{_mib(self.allowed_bytes)}{', before its planned end' if whole > self.allowed_bytes else ''}"
+        )
         return (
             f"about {_mib(self.bytes_per_s * 60)} a minute under load on {self.mount_point}, up to "
-            f"{_mib(whole)} in a run at this rate; the run ends when it has written {limit} "
+            f"{_mib(whole)} in a run at this rate; tuner ends the run when it has written {limit} "
             "(target.logs_mib)"
         )
 

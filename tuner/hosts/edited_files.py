@@ -47,7 +47,10 @@ def find_unloaded(host: Host, servers: Sequence[RunningServer]) -> Iterator[Conf
         edited = completed.stdout.decode(errors="replace").splitlines()
         if edited:
             yield Conflict(
-                what=f"{server.name} runs without the latest edits of these files; the first trial has them",
+                what=(
+                    f"{server.name} has not loaded the latest edits of these files; the first trial loads "
+                    "these edits"
+                ),
                 where=", ".join(edited),
                 remedy=f"Check the edits and reload {server.name}, or undo them.",
             )

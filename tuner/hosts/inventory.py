@@ -140,7 +140,8 @@ def take_inventory(
     done = host.run_all(commands)
     if len(done) < len(commands):
         raise TargetError(
-            f"{host.name}: the programs that run there cannot be listed. Check that the host still answers."
+            f"{host.name}: tuner cannot list the programs that run on this host. Check that the host still "
+            "answers."
         )
     texts = [_text(each) for each in done]
     processes, profile, sysctls, systemd, mounts, container, enforcing, free, confined = texts[:9]

@@ -140,7 +140,8 @@ def _open(name: str, host: Host, boot_id: str, kept_on: CpuSet) -> LoadPlace:
     processors, session, boot, directory = (each.stdout.decode(errors="replace").strip() for each in done)
     if not (NUMBER.fullmatch(processors) and NUMBER.fullmatch(session)):
         raise TargetError(
-            f"load.host: {name} cannot be prepared: {processors[:20]!r} CPUs. Check `nproc` there."
+            f"load.host: {name} cannot be prepared: `nproc` printed {processors[:20]!r}. Check `nproc` on "
+            "this host."
         )
     is_on_target, share = boot == boot_id, read_share(host)
     return LoadPlace(

@@ -114,7 +114,10 @@ def read_machine(host: Host) -> Machine:
     texts = {name: _text(look, path) for name, path in FILES.items()}
     memory = re.search(r"^MemTotal:\s*([0-9]{1,18}) kB", texts["memory"], re.MULTILINE)
     if memory is None or not texts["online"]:
-        raise TargetError(f"{host.name}: its memory or CPUs cannot be read. Mount /proc and /sys there.")
+        raise TargetError(
+            f"{host.name}: tuner cannot read the memory or the CPUs of this host. Mount /proc and /sys on "
+            "the host."
+        )
     model = re.search(r"^model name\s*:\s*(.+)$", texts["processors"], re.MULTILINE)
     allowed = ALLOWED.search(texts["status"])
     nr_open = _number(texts["nr_open"], DEFAULT_NR_OPEN)
@@ -123,7 +126,7 @@ def read_machine(host: Host) -> Machine:
         permitted = frozenset(parse_cpus(allowed[1])) if allowed else frozenset[int]()
     except ValueError as error:
         raise TargetError(
-            f"{host.name}: its list of CPUs cannot be understood: {error}. Check /proc and /sys there."
+            f"{host.name}: tuner cannot read the list of CPUs: {error}. Check /proc and /sys on the host."
         ) from error
     return Machine(
         name=texts["name"].strip(),

@@ -87,7 +87,7 @@ def remote(target: Collection[int]) -> Placement:
     """Return the placement of a server that has its machine for itself; load hosts place their generators."""
     return Placement(
         server_cpus=frozenset(target), generator_cpus=frozenset(), is_co_located=False,
-        note="apart: server and load generator each have a machine of their own",
+        note="apart: server and load generator run on separate machines",
     )  # fmt: skip
 
 

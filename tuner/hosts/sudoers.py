@@ -41,14 +41,16 @@ def write_sudoers(host: Host, user: str, commands: Sequence[Argv], *, open_ended
     """
     if not USER.fullmatch(user):
         raise TargetError(
-            f"{host.name}: {user!r} is no user name for a sudoers file. Log in as an ordinary user."
+            f"{host.name}: a sudoers file cannot contain the user name {user!r}. Log in as an ordinary user."
         )
     programs = list(dict.fromkeys(argv[0] for argv in (*commands, *open_ended)))
     found = host.run_all(
         [Command(argv=("sh", "-c", 'command -v -- "$1"', "find", each)) for each in programs]
     )
     if len(found) < len(programs) or found[-1].returncode != 0:
-        raise TargetError(f"{host.name}: there is no program {programs[len(found) - 1]!r}. Install it.")
+        raise TargetError(
+            f"{host.name}: the program {programs[len(found) - 1]!r} is missing. Install this program."
+        )
     paths = {
         program: completed.stdout.decode(errors="replace").strip()
         for program, completed in zip(programs, found, strict=True)
@@ -56,7 +58,8 @@ def write_sudoers(host: Host, user: str, commands: Sequence[Argv], *, open_ended
     for program, path in paths.items():
         if not PROGRAM.fullmatch(path):
             raise TargetError(
-                f"{host.name}: no sudoers file can hold {path!r}, the path of {program!r}. Run tuner as root."
+                f"{host.name}: a sudoers file cannot contain {path!r}, the path of {program!r}. Run tuner "
+                "as root."
             )
     exact = [_command(paths[argv[0]], argv[1:]) for argv in dict.fromkeys(commands)]
     more = [" ".join((paths[argv[0]], *map(_escape, argv[1:]), "*")) for argv in open_ended]
@@ -73,7 +76,7 @@ def _escape(word: str) -> str:
     """Escape one word. Raises TargetError for what no sudoers file can hold."""
     # Spaces at an end are lost, and a caret in front may begin a regular expression.
     if not word or word != word.strip() or word[0] == "^" or '"' in word or not word.isprintable():
-        raise TargetError(f"sudoers: {word!r} cannot be written into a sudoers file. Run tuner as root.")
+        raise TargetError(f"sudoers: a sudoers file cannot contain {word!r}. Run tuner as root.")
     return SPECIAL.sub(r"\\\1", word.replace("\\", BACKSLASH))
 
 

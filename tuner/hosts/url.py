@@ -70,14 +70,13 @@ def _parse_url(text: str) -> Url:
         raise ValueError(f"the URL is longer than {MOST_URL_LETTERS} characters. Use a shorter one")
     if not text.isascii() or any(letter <= " " or letter in "\x7f\\" for letter in text):
         raise ValueError(
-            "there is a character that URLs cannot contain. Write %XX in a path, and a host's name in ASCII "
-            "(xn--…)"
+            "the URL contains a forbidden character. Write %XX in a path, and a host's name in ASCII (xn--…)"
         )
     if "@" in re.split(r"[/?#]", text.partition("://")[2], maxsplit=1)[0]:
         raise ValueError("the URL contains a user name. Leave out the part before the @")
     found = ORIGIN.match(text)
     if found is None:
-        raise ValueError("this is no URL of a web server. Write http://host:port/path")
+        raise ValueError("the text is no URL of a web server. Write http://host:port/path")
     rest = text[found.end() :]
     if not REST.fullmatch(rest) or re.search(r"%(?:[01][0-9A-Fa-f]|7[Ff])", rest):
         raise ValueError(
@@ -85,7 +84,7 @@ def _parse_url(text: str) -> Url:
         )
     port = int(found["port"] or DEFAULT_PORTS[found["scheme"]])
     if not 1 <= port <= 65_535:  # noqa: PLR2004 - 16 bits
-        raise ValueError(f"there is no port {port}. Give 1 to 65535")
+        raise ValueError(f"the port {port} does not exist. Give 1 to 65535")
     whole = text if rest else f"{text}/"
     return Url(
         text=whole, scheme=found["scheme"], host=_parse_host(found["host"]), port=port, rest=rest or "/"
@@ -116,7 +115,7 @@ def _parse_six(host: str) -> ipaddress.IPv6Address:
     try:
         return ipaddress.IPv6Address(host)
     except ipaddress.AddressValueError:
-        raise ValueError(f"[{host}] is no IPv6 address. Write one like [2001:db8::7]") from None
+        raise ValueError(f"[{host}] is no IPv6 address. Write an address like [2001:db8::7]") from None
 
 
 def _usable(address: Address) -> Address:

@@ -90,7 +90,8 @@ def compile_format(name: str, parts: Sequence[Part], *, before: str = "", after:
     if LogField.STATUS not in fields or not {LogField.REQUEST, LogField.TARGET} & {*fields}:
         missing = "status" if LogField.STATUS not in fields else "request"
         raise UsageError(
-            f"--log-format: {name} logs no {missing}. Give the format of a log that has request and status."
+            f"--log-format: {name} logs no {missing}. Give the format of a log that contains request and "
+            "status."
         )
     units = [each.unit_s for each in found if each.field is LogField.DURATION]
     first = [each.first for each in found if each.field is LogField.SERIAL]

@@ -85,8 +85,8 @@ def find_readable(host: Host, paths: Iterable[PurePosixPath]) -> list[PurePosixP
     empty: set[str] = set()
     for kind, size, name in (row.split("\t", 2) for row in told.split("\0") if row):
         if not kind.startswith("regular ") or int(size) > LARGEST_FILE_BYTES:
-            wrong = f"it is no file, or larger than {LARGEST_FILE_BYTES // 2**20} MiB"
-            raise TargetError(f"{host.name}: {name} cannot be read: {wrong}. Check this path on the host.")
+            wrong = f"the path is no file, or the file is larger than {LARGEST_FILE_BYTES // 2**20} MiB"
+            raise TargetError(f"{host.name}: tuner cannot read {name}: {wrong}. Check this path on the host.")
         if int(size) == 0:
             empty.add(name)
     return [path for path in asked if str(path) not in empty]
@@ -104,7 +104,8 @@ def read_files(host: Host, main: PurePosixPath, *directories: PurePosixPath, pac
     files = {path: content for path in (main, *paths) if (content := look.read(path).content) is not None}
     if main not in files:
         raise TargetError(
-            f"{host.name}: {main}: there is no such file. Restore it, or reinstall its package {package}."
+            f"{host.name}: the file {main} does not exist. Restore this file, or reinstall its "
+            f"package {package}."
         )
     return files
 

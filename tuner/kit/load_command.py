@@ -45,11 +45,14 @@ def _find_wrong(workload: Workload) -> Iterator[str]:
     if urlsplit(workload.url).scheme not in {"http", "https"}:
         yield f"the URL {workload.url!r} is neither http:// nor https://. Write a full URL."
     if workload.connections < 1:
-        yield f"{workload.connections} connections cannot send anything. Use 1 or more."
+        yield f"{workload.connections} connections cannot send anything. Use 1 connection or more."
     if not (math.isfinite(workload.duration_s) and workload.duration_s > 0):
         yield f"a window of {workload.duration_s} s measures nothing. Use a positive length."
     if total is not None and total < workload.connections:
-        yield f"{total} requests are less than one for each of {workload.connections} connections. Send more."
+        yield (
+            f"{total} requests are less than one for each of {workload.connections} connections. Send more "
+            "requests."
+        )
 
 
 def _find_unspoken(workload: Workload, protocols: Collection[str]) -> Iterator[str]:
@@ -61,8 +64,8 @@ def _find_unspoken(workload: Workload, protocols: Collection[str]) -> Iterator[s
         )
     if workload.protocol != HTTP1 and not workload.keepalive:
         yield (
-            f"{workload.protocol} with `keepalive: false` cannot be sent, as HTTP/2 keeps its connections. "
-            "Use keepalive: true, or http/1.1."
+            f"{workload.protocol} with `keepalive: false` cannot be sent, because HTTP/2 keeps its "
+            "connections open. Use keepalive: true, or http/1.1."
         )
 
 
@@ -70,8 +73,8 @@ def _find_beyond(workload: Workload, able: Collection[Ability]) -> Iterator[str]
     """Say what others can send, and who."""
     if workload.streams > 1 and Ability.STREAMS not in able:
         yield (
-            f"it sends one request at a time on a connection, not {workload.streams}. Use h2load, or leave "
-            "`load.streams:` out."
+            f"it sends one request at a time on each connection, not {workload.streams} at once. Use h2load, "
+            "or leave `load.streams:` out."
         )
     if workload.accept_encoding and Ability.ENCODING not in able:
         yield (
@@ -79,7 +82,10 @@ def _find_beyond(workload: Workload, able: Collection[Ability]) -> Iterator[str]
             "`load.accept_encoding:` out."
         )
     if workload.headers and Ability.HEADERS not in able:
-        yield "it cannot send `load.headers:`. Write the headers into its command, or use another generator."
+        yield (
+            "it cannot send `load.headers:`. Write the headers into the command of the generator, or use "
+            "another generator."
+        )
     if workload.body.check in {BodyCheck.CHECKSUM, BodyCheck.CONTAINS} and Ability.BODIES not in able:
         yield (
             f"it does not read response bodies, so `body: {workload.body.check}` cannot be judged. Use wrk "
@@ -89,13 +95,13 @@ def _find_beyond(workload: Workload, able: Collection[Ability]) -> Iterator[str]
         yield "it sends one kind of request, not a mix. Use wrk, or h2load over HTTP/2."
     if workload.requests_total is not None and Ability.COUNT not in able:
         yield (
-            "it sends for a time, not a number of requests. Use ab or h2load, or leave "
+            "it sends for a fixed time, not a fixed number of requests. Use ab or h2load, or leave "
             "`load.requests_total:` out."
         )
     if workload.rate_rps is not None and Ability.RATE not in able:
         yield (
-            f"it sends as fast as answers come and cannot hold {workload.rate_rps:g} requests/s. "
-            "Use h2load, oha or vegeta, or leave `load.rate:` out."
+            f"it sends as fast as responses come, and cannot keep a rate of {workload.rate_rps:g} "
+            "requests/s. Use h2load, oha or vegeta, or leave `load.rate:` out."
         )
 
 

@@ -35,7 +35,7 @@ def shown(completed: Completed) -> str:
     """Quote the end of what a generator printed, for an error message."""
     printed = f"{text_of(completed.stdout).strip()}\n{text_of(completed.stderr).strip()}".strip()
     if not printed:
-        return "It printed nothing."
+        return "The load generator printed nothing."
     cut = "…" if len(printed) > SHOWN_CHARACTERS else ""
     return f"It printed: {cut}{printed[-SHOWN_CHARACTERS:]}"
 
@@ -48,9 +48,11 @@ def unreadable(generator: str, what: str, completed: Completed) -> LoadFailed:
 def refuse_killed(generator: str, completed: Completed) -> None:
     """Raise LoadFailed when the generator had to be killed: what it printed until then is no result."""
     if completed.timed_out:
-        raise unreadable(generator, f"still running after {completed.duration_s:.1f} s, killed", completed)
+        raise unreadable(
+            generator, (f"it still ran after {completed.duration_s:.1f} s, and tuner killed it"), completed
+        )
     if completed.returncode < 0 or completed.returncode == KILLED_STATUS:
-        raise unreadable(generator, "ended by a signal", completed)
+        raise unreadable(generator, "a signal ended it", completed)
 
 
 @contextmanager

@@ -52,8 +52,8 @@ def find_program(
                 reason = reason or str(error).removeprefix(f"{host.name}: ").removesuffix(" Install it.")
     places = ", ".join(name for name in names if "/" in name)
     raise TargetError(
-        f"{host.name}: {reason} It is not at {places}, and root runs it from no other path. Install it with: "
-        f"{say_install(host, package)}"
+        f"{host.name}: {reason} tuner runs this program as root only from {places}. Install the program "
+        f"with: {say_install(host, package)}"
     )
 
 
@@ -65,8 +65,8 @@ def run_named(host: Host, program: str, *arguments: str) -> Completed:
         raise
     except TargetError as error:
         raise TargetError(
-            f"{host.name}: servers: there is no program {program} that may be run. Correct `program:`, or "
-            "leave it out, and tuner looks for the program."
+            f"{host.name}: servers: tuner cannot run the program {program}. Correct `program:`, or leave "
+            "`program:` out: then tuner looks for the program itself."
         ) from error
 
 
@@ -164,7 +164,7 @@ def quote_check(refusals: Sequence[str], checked: Completed) -> str:
     """Return what refused a configuration: the check's sentences, or else the last lines of its errors."""
     printed = (checked.stderr.strip() or checked.stdout).decode(errors="replace")
     said = refusals or [line.strip() for line in printed.splitlines() if line.strip()]
-    return " / ".join(said[-QUOTED_REFUSALS:]) or "it said nothing"
+    return " / ".join(said[-QUOTED_REFUSALS:]) or "the program printed nothing"
 
 
 def drop_lines(sentence: str) -> str:

@@ -117,5 +117,6 @@ def ask_status(host: Host, site: Site, page: str, *, server: str) -> Completed:
 def lack_curl(host: Host, server: str, error: TargetError) -> TargetError:
     """Return the error for a host without curl, by which a server's status is read."""
     return TargetError(
-        f"{host.name}: curl is needed to read {server}'s status ({error}). {say_install(host, CURL)}"
+        f"{host.name}: tuner needs curl to read the status of {server} ({error}). Install curl: "
+        f"{say_install(host, CURL)}"
     )

@@ -64,6 +64,6 @@ def _require_all_addresses(host: Host, workload: Workload, most: int) -> None:
     if not any(address.startswith(EVERYWHERE) for address in found):
         raise TargetError(
             f"load: {workload.connections:,} connections need more local ports than one address has, and the "
-            f"server listens on {', '.join(found) or 'none'} only. Let it listen on every address, or lower "
-            f"`connections:` to {most:,}."
+            f"server listens on {', '.join(found) or 'none'} only. Let the server listen on every address, "
+            f"or lower `connections:` to {most:,}."
         )

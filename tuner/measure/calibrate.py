@@ -92,13 +92,16 @@ class Calibration:
 
     def _headroom(self) -> str:
         if self.second_generator > 1 + HEADROOM:
-            return "one is too small, give it more threads"
+            return "one generator is too small; give the generator more threads"
         if self.bottleneck.is_generator:
             if self.bottleneck.has_cost:
                 return "the generator is the limit, so a run compares requests per CPU second of the server"
-            return "the generator is the limit, and the server's CPU time cannot be read; give it more CPUs"
+            return (
+                "the generator is the limit, and the server's CPU time cannot be read; give the generator "
+                "more CPUs"
+            )
         if self.generator_cpu >= GENERATOR_BUSY:
-            return "the generator has no reserve, so results are lower bounds; give it more CPUs"
+            return "the generator has no reserve, so results are lower bounds; give the generator more CPUs"
         return "the generator has reserves"
 
     def _find_metric(self) -> Metric:

@@ -89,13 +89,13 @@ def _why_not(
 ) -> str | None:
     """Return why a check load cannot be made, or None."""
     if check_load.slow_clients:
-        return None if is_private else "only private instances are tried with slow clients"
+        return None if is_private else "tuner tries slow clients only with private instances"
     if check_load.connections > min(MOST_CONNECTIONS, DEFAULT_PORTS - LEAST_FREE_PORTS):
-        return "a load host has too few local ports for it"
+        return "a load host has too few local ports for this load"
     own = example_workload(load.shape)
     other = replace(example_workload(shape_in(load.shape, check_load)), requests=requests)
     if own == other:
-        return "it is the study's own load"
+        return "this load is the study's own load"
     generator = load.generator
     try:
         sent = generator.command(other), generator.files(other)

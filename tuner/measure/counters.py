@@ -245,7 +245,7 @@ def difference(
     if before.boot_id != after.boot_id:
         raise TargetError(
             f"counters: the target was restarted during a window (boot {before.boot_id} → {after.boot_id}). "
-            "Find out why, then continue the study."
+            "Find the reason of the restart, then run the same command again to resume."
         )
     elapsed_s = after.monotonic_s - before.monotonic_s
     passed = passed_between(before.cpus, after.cpus)

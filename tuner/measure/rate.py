@@ -38,9 +38,10 @@ def refuse_rate(
     if deployment is not None:
         served_rps = run_window(deployment, replace(load, rate_rps=None), WINDOW_S).goodput_rps
     raise TargetError(
-        f"{settings.path}: load.rate: {load.rate_rps:,.8g} requests/s are due, and the default serves about "
-        f"{served_rps:,.0f}. Write `rate: {SURE_SHARE * served_rps:.0f}` or less, or search for a "
-        f"configuration that takes this rate: `constraints: [{FAILURE_RATE} <= 0.001 {UNLIKE_DEFAULT}]`."
+        f"{settings.path}: load.rate: the study asks for {load.rate_rps:,.8g} requests/s, and the default "
+        f"serves only about {served_rps:,.0f}. Write `rate: {SURE_SHARE * served_rps:.0f}` or less, or "
+        f"search for a configuration that takes this rate: `constraints: [{FAILURE_RATE} <= 0.001 "
+        f"{UNLIKE_DEFAULT}]`."
     )
 
 

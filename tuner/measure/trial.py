@@ -205,7 +205,7 @@ def _window(
     if window.correct == 0 and not (
         judges.allow_no_response or _generator_failed(window) or _was_replaced(window)
     ):
-        said = "; ".join(verdict.reason for verdict in window.verdicts) or "nothing was answered."
+        said = "; ".join(verdict.reason for verdict in window.verdicts) or "the server answered no request."
         of_load = f" {load.name}" if load.name else ""
         raise Stalled(f"no correct response in {window.duration_s:.1f} s of load{of_load}: {said}")
     return window

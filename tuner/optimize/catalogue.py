@@ -58,8 +58,8 @@ def make_optimizer(name: str, default: "Point", *, earlier: "Sequence[Earlier]" 
         made = kind(name, _make_of(path, **options))
     else:
         raise UsageError(
-            f"optimizer: there is no {name!r}. Use one of: {', '.join(OPTIMIZERS)}; "
-            "or the import path of an Optuna sampler, module:Class."
+            f"optimizer: there is no optimizer {name!r}. Use one of: {', '.join(OPTIMIZERS)}; or the import "
+            "path of an Optuna sampler, module:Class."
         )
     return TriesFirst(made, earlier) if earlier else made
 
@@ -74,8 +74,8 @@ def _make_of(path: str, **options: object) -> "Callable[[int], BaseSampler]":
         found = getattr(import_module(module), attribute)
     except Exception as error:  # a module of somebody else's may raise anything
         raise UsageError(
-            f"optimizer: {path!r} cannot be imported: {type(error).__name__}: {error}. "
-            "Install it, or correct the path module:Class."
+            f"optimizer: {path!r} cannot be imported: {type(error).__name__}: {error}. Install the package, "
+            "or correct the path module:Class."
         ) from error
     if not (inspect.isclass(found) and issubclass(found, BaseSampler)):
         raise UsageError(
@@ -98,8 +98,8 @@ def need_package_of(path: str) -> None:
     package = path.partition(":")[0].partition(".")[0]
     if not package or find_spec(package) is None:
         raise UsageError(
-            f"optimizer: {path!r}: no Python package {package!r} is installed here. Install it in tuner's "
-            "Python environment, or correct the path module:Class."
+            f"optimizer: {path!r}: no Python package {package!r} is installed here. Install the package in "
+            "tuner's Python environment, or correct the path module:Class."
         )
 
 
@@ -108,6 +108,6 @@ def _need(module: str, optimizer: str) -> None:
         import_module(module)
     except ImportError as error:
         raise UsageError(
-            f"optimizer: {optimizer!r} needs the Python package {module}. "
-            f"Install it in tuner's Python environment: pip install {module}."
+            f"optimizer: {optimizer!r} needs the Python package {module}. Install this package in tuner's "
+            f"Python environment: pip install {module}."
         ) from error

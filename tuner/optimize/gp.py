@@ -500,5 +500,7 @@ def _factorise(covariance: Array, noise: Array) -> Array:
             )
         except LinAlgError:
             continue
-    warnings.warn("the covariances of the model are singular; it predicts roughly", stacklevel=2)
+    warnings.warn(
+        ("the covariance matrix of the model is singular, so its predictions are rough"), stacklevel=2
+    )
     return np.asarray(np.diag(np.sqrt(np.maximum(np.diag(covariance) + noise, JITTER))))

@@ -212,7 +212,7 @@ class Foreign:
         """Take how a sampler is made from a seed, and make one. Raises UsageError when it cannot be made."""
         self._name = name
         self._make = make
-        with _foreign_errors(name, "made it without arguments"):
+        with _foreign_errors(name, "made the sampler without arguments"):
             make(0)
 
     def suggest(
@@ -224,7 +224,7 @@ class Foreign:
         refused: int = 0,
     ) -> Suggestion:
         """Return a point within the dimensions; the same arguments give the same point."""
-        with _foreign_errors(self._name, "asked it for a configuration"):
+        with _foreign_errors(self._name, "asked the sampler for a configuration"):
             return Suggestion(point=self._ask(shared(dimensions), observations, seed, refused))
 
     def _ask(self, space: Space, observations: Sequence[Observation], seed: int, refused: int) -> Point:

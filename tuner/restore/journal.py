@@ -95,7 +95,7 @@ class Journal:
             return
         look = host.look(new)
         entries = [_encode(Original(path=path, state=look.read(path))) for path in new]
-        self._append(host.name, entries, f"the backup of {', '.join(map(str, new))} cannot be kept")
+        self._append(host.name, entries, f"tuner cannot store the backup of {', '.join(map(str, new))}")
         self._recorded[host.name].update(new)
 
     def begin(self, host_name: str, plan: str) -> None:
@@ -210,7 +210,7 @@ class Journal:
         except OSError as error:
             # Half a line may be there now; it is removed when the file is opened again.
             self._forget(host_name)
-            told = f"{trouble} ({error.strerror}), so nothing was changed"
+            told = f"{trouble} ({error.strerror}), so tuner changed nothing"
             raise TargetError(
                 f"{self.path(host_name)}: {told}. Free some space, or set TUNER_STATE to another directory."
             ) from error

@@ -258,10 +258,10 @@ class Lease:
             )
             if isinstance(error, Unreachable):
                 raise HostLost(
-                    f"{error} {told}, or when it boots. To restore by hand: `tuner restore`. "
-                    "Run the same command again to resume."
+                    f"{error} {told}, or when the host boots. To restore by hand, run `tuner restore`. To "
+                    "resume, run the same command again."
                 ) from error
-            raise RestoreFailed(f"{error} {told}. Restore now with: tuner restore") from error
+            raise RestoreFailed(f"{error} {told}. To restore now, run: tuner restore") from error
         if self._has_begun:
             self._refuse_unverified(reply)
             self._journal.discard(self._host.name)
@@ -279,7 +279,7 @@ class Lease:
                 was, now = requests.checksum(content), requests.checksum(found)
                 told = (
                     f"somebody else has changed this file since tuner read it: its SHA-256 was {was}, and is "
-                    f"{now}"
+                    f"now {now}"
                 )
                 raise TargetError(
                     f"{self._host.name}: {path}: {told}. tuner has changed nothing. Run the command again."
@@ -301,8 +301,8 @@ class Lease:
         if differing:
             verb = "differs" if len(differing) == 1 else "differ"
             told = (
-                f"the restore agent says that all is restored, but {', '.join(differing)} {verb} from the "
-                "backup. The backups are kept in"
+                f"the restore agent reports that everything is restored, but {', '.join(differing)} {verb} "
+                "from the backup. The backups are kept in"
             )
             where = self._journal.path(self._host.name)
             raise RestoreFailed(

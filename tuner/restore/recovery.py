@@ -71,10 +71,10 @@ def accept_host(
         kept = dict(line.partition("\t")[::2] for line in reply.get("kept", []))
         for trouble in reply.get("trouble", []):
             what, _, reason = trouble.partition("\t")
-            place = f" Its backup, as far as it is known, is in {kept[what]}." if what in kept else ""
-            told.append(f"{host.name}: {what} is left as it is ({reason}).{place}")
+            place = f" Its backup, if there is one, is in {kept[what]}." if what in kept else ""
+            told.append(f"{host.name}: tuner leaves {what} as it is ({reason}).{place}")
     if copy := journal.set_aside(host.name):
-        told.append(f"{host.name}: this machine keeps its copy of the backups in {copy}.")
+        told.append(f"{host.name}: this machine keeps a copy of the backups in {copy}.")
     return back, tuple(told)
 
 
@@ -149,7 +149,7 @@ def describe_use(host: Host) -> tuple[str, ...]:
         reply = read_reply(host.name, completed)
         is_at_work = "session" in reply and "watchdog" in reply
         for owner in reply.get("owner", []):
-            state = "is at work" if is_at_work else "was at work, and its backups are not restored"
+            state = ("is at work") if is_at_work else "was at work, and its backups are not restored"
             found.append(f"{host.name}: a tuner {state} ({purpose}): {owner}.")
     return tuple(found)
 
@@ -187,8 +187,8 @@ def confirm(host: Host, journal: Journal, warn: Callable[[str], None] = ignore) 
     for name in applied:
         if is_lost:
             warn(
-                f"{host.name}: it has lost the backups, so nothing can roll the apply back. Copies are in "
-                f"{journal.set_aside(name)}."
+                f"{host.name}: the host has lost the backups, so nothing can roll back the apply. Copies are "
+                f"in {journal.set_aside(name)}."
             )
         else:
             journal.discard(name)
@@ -252,7 +252,7 @@ def undo(
         for warning in reply.get("warning", []):
             warn(f"{host.name}: {warning}")
         for path, place in (line.partition("\t")[::2] for line in reply.get("kept", [])):
-            warn(f"{host.name}: {path} is left as it is; its backup is in {place}.")
+            warn(f"{host.name}: tuner left {path} as it is; its backup is in {place}.")
         back = paths_back(reply)
     for name in records:
         journal.discard(name)
@@ -269,7 +269,7 @@ def _installed(keeper: Keeper) -> Keeper:
     """Return a keeper that was installed. Raises TargetError where there never was one."""
     if not keeper.may_exist():
         name = keeper.host.name
-        raise TargetError(f"{name}: nothing was applied here. Apply a winner with: tuner apply STUDY")
+        raise TargetError(f"{name}: nothing is applied on this host. Apply a winner with: tuner apply STUDY")
     return keeper
 
 

@@ -203,8 +203,10 @@ def _pinned(merged: Merged, draft: Draft) -> str:
 
 
 _OUT_OF_SCOPE = {
-    ("host", True): "it is one value for the whole host, which a sandbox does not touch",
-    ("private", False): "it exists only in private instances, not in the files of an installed service",
+    ("host", True): "this setting is one value for the whole host, which a sandbox does not touch",
+    ("private", False): (
+        "this setting exists only in private instances, not in the files of an installed service"
+    ),
 }
 """Scope and whether the study is one of a sandbox → why the parameter is left out."""
 
@@ -220,9 +222,9 @@ def _reason_to_leave_out(draft: Draft, facts: SpaceFacts) -> str:
     if reason := _OUT_OF_SCOPE.get((fields.get("scope", ""), facts.sandbox)):
         return reason
     if fields.get("loopback") is False and facts.loopback:
-        return "it has no effect on load over loopback"
+        return "this setting has no effect on load over loopback"
     if "exists" in fields and not facts.exists(fields["exists"]):
-        return f"there is no {fields['exists']} on this host"
+        return f"this host has no {fields['exists']}"
     return facts.withheld.get(draft.name, "")
 
 
@@ -245,7 +247,7 @@ def _circular(cycle: list[Item], items: Sequence[Item]) -> UsageError:
     written = (*cycle[0].expressions, getattr(cycle[0], "acts_when", None))
     expression = next(each for each in written if each and cycle[1].identifier in each.names)
     wrong = f"`{expression.text}` is circular: {' → '.join(item.name for item in cycle)}"
-    return problem(expression.place, wrong, "Let one of them depend only on facts")
+    return problem(expression.place, wrong, "Let one of these settings depend only on facts")
 
 
 def _drop_dependents(
@@ -263,7 +265,9 @@ def _drop_dependents(
             continue
         lacking = sorted(missing[name] for name in item.depends_on if name in missing)
         if lacking:
-            unknown[item.name] = left_out.get(item.name, f"it depends on {lacking[0]}, which is left out")
+            unknown[item.name] = left_out.get(
+                item.name, f"this setting depends on {lacking[0]}, which is left out"
+            )
             missing[item.identifier] = item.name
         else:
             usable.append(item)

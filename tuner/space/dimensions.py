@@ -69,7 +69,7 @@ def read_point(dimensions: Mapping[str, Dimension], point: Point) -> dict[str, S
 def _read_coordinate(dimensions: Mapping[str, Dimension], name: str, value: Scalar) -> Scalar:
     dimension = dimensions.get(name)
     if dimension is None:
-        raise problem(name, "the search space has no such dimension", suggest(name, dimensions))
+        raise problem(name, "the search space has no dimension of this name", suggest(name, dimensions))
     if dimension.kind == "categorical":
         for choice in dimension.choices:
             if choice == value:

@@ -42,7 +42,7 @@ def find_parameter(space: Space, name: str) -> Parameter:
     derived = next(each for each in space.derived if each.name == name)
     raise problem(
         name,
-        f"this setting cannot be set: it is derived as `{derived.value.text}`",
+        f"you cannot set this setting, because tuner derives it as `{derived.value.text}`",
         f"Name {_sources(derived)} instead",
     )
 
@@ -117,8 +117,8 @@ def _nothing_to_vary(space: Space, base: Config, name: str, candidates: Sequence
         try:
             place_value(space, base, name, value)
         except UsageError as refused:
-            return UsageError(f"{name}: nothing can be varied here. {refused}")
-    return problem(name, "it has only one value on this host", "Name another parameter")
+            return UsageError(f"{name}: no other value is possible on this host. {refused}")
+    return problem(name, "this parameter has only one value on this host", "Name another parameter")
 
 
 Bounds = tuple[int | float, int | float]

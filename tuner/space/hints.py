@@ -28,7 +28,9 @@ def read_hint(reader: Reader, parameter: Parameter, draft: Draft) -> Hint | None
     place = draft.at("hint")
     if (entry.value is None) == (entry.direction is None):
         raise problem(
-            place, "a hint needs a value or a direction, and this one has both or none", "Give one of the two"
+            place,
+            ("a hint needs a value or a direction, and this hint has both or none"),
+            "Give either a value or a direction",
         )
     if entry.direction and not parameter.is_numeric:
         wrong = f"a parameter of kind {parameter.kind} has no direction"

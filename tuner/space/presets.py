@@ -78,10 +78,12 @@ def _refuse_unknown(merged: Merged, draft: Draft, name: str) -> None:
     if name in merged.derived:
         value = merged.derived[name].fields["value"]
         raise problem(
-            place, f"{name} cannot be set: it is derived as `{value}`", "Set the parameters of this formula"
+            place,
+            (f"you cannot set {name}, because tuner derives it as `{value}`"),
+            "Set the parameters of this formula",
         )
     if name not in merged.parameters and name not in merged.dead:
-        raise problem(place, f"there is no parameter {name}", suggest(name, merged.parameters))
+        raise problem(place, f"no parameter has the name {name}", suggest(name, merged.parameters))
 
 
 def _settle(
@@ -105,7 +107,7 @@ def _settle(
 
     space.rules.settle(pick)
     for name in asked.keys() - values:
-        adjusted[name] = "it is inactive here"
+        adjusted[name] = "this parameter is inactive here"
     return {name: values[name] for name in asked if name in values}
 
 

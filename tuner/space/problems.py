@@ -71,7 +71,7 @@ def suggest(name: str, known: Iterable[str]) -> str:
     if near:
         return f"Did you mean {min(near, key=ranks.__getitem__)}?"
     if not names:
-        return "There are none."
+        return "None exist."
     listed = ", ".join(names[:LISTED_NAMES])
     return f"Known are {listed}{', …' if len(names) > LISTED_NAMES else ''}."
 

@@ -155,7 +155,7 @@ class Reader:
                 raise problem(
                     draft.at("high" if refined else "low"),
                     f"low {_origin(low, draft, 'low')} is above high {_origin(high, draft, 'high')}",
-                    "Exchange or correct the two bounds",
+                    "Correct `low:` or `high:`",
                 )
             low, high = least, most
         return replace(parameter, low=low, high=high)
@@ -251,7 +251,7 @@ def _read_special(draft: Draft, kind: str) -> dict[str, Scalar]:
             fault = f"the special value {stored} is neither number nor text", "Quote it"
         elif str(stored) in seen:
             wrong = f"the special value {quote(stored)} is given twice, first as {seen[str(stored)]}"
-            fault = wrong, "Keep one of them"
+            fault = wrong, "Give each special value once"
         elif isinstance(stored, float) and kind == "int":
             fault = f"the special value {stored} of an int is not whole", "Write a whole number or a text"
         if fault:
@@ -271,9 +271,9 @@ def _read_choices(draft: Draft, kind: str) -> tuple[Scalar, ...]:
         raise problem(place, "a categorical parameter has no choices", "Add `choices: [a, b]`")
     for number, choice in enumerate(choices):
         if isinstance(choice, bool):
-            raise problem(place, f"the choice {choice} is a boolean", "Quote it, or use kind: bool")
+            raise problem(place, f"the choice {choice} is a boolean", "Quote the choice, or use kind: bool")
         if str(choice) in map(str, choices[:number]):
-            raise problem(place, f"the choice {quote(choice)} is given twice", "Keep one of them")
+            raise problem(place, f"the choice {quote(choice)} is given twice", "Give each choice once")
     return tuple(choices)
 
 

@@ -34,7 +34,7 @@ def _read_scalar(value: object) -> Scalar:
     """Return a number, text or boolean as written; an unquoted number is a number."""
     if isinstance(value, Plain):
         if value in {"", "~", "null"}:
-            raise Refused("there is no value", "Write a value, or leave the key out")
+            raise Refused("the value is missing", "Write a value, or leave the key out")
         number = as_number(value)
         return number if number is not None else _shortened(str(value))
     if isinstance(value, str):
@@ -56,8 +56,8 @@ def _read_text(value: object) -> str:
     """Return words, with line breaks made spaces."""
     if isinstance(value, str) and value.strip():
         return _shortened(" ".join(value.split()))
-    what = "there is no text" if value in (None, "") else f"{quote(value)} is not a text"
-    raise Refused(what, "Write a text; quote it if it looks like a number")
+    what = "the text is missing" if value in (None, "") else f"{quote(value)} is not a text"
+    raise Refused(what, "Write a text, and quote a text that looks like a number")
 
 
 def _read_version(value: object) -> str:
@@ -71,7 +71,7 @@ def _read_expression(value: object) -> Scalar:
     """Return a number or the text of an expression."""
     scalar = _read_scalar(value)
     if isinstance(scalar, str) and not scalar.strip():
-        raise Refused("there is no value", "Write a number or an expression")
+        raise Refused("the value is missing", "Write a number or an expression")
     return scalar
 
 

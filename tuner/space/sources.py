@@ -54,7 +54,7 @@ def read_space(name: str) -> Document:
     if points:
         content = plugins.read_foreign_space(points[0], most_bytes=LARGEST_FILE_BYTES + 1)
         return read_yaml(content, f"{points[0].value}/{name}.yaml")
-    raise problem(where, "there is no such search space", suggest_space(name))
+    raise problem(where, "no search space has this name", suggest_space(name))
 
 
 def is_path(source: str) -> bool:
@@ -126,8 +126,8 @@ def _read_elsewhere(content: bytes, path: Path) -> Document:
         document = None
     if document is None or "space" not in document.data:
         wrong = (
-            "this is no search space, and its content is not shown, as it lies outside the folder of the "
-            "study"
+            "this file is no search space. tuner does not show its content, because the file is outside the "
+            "folder of the study"
         )
         raise problem(str(path), wrong, "Name a file that begins with `space: NAME`")
     return document
@@ -193,7 +193,9 @@ def merge(documents: Sequence[Document]) -> Merged:
         _add(merged, document, validate(SpaceFile, document))
     if not merged.parameters:
         sources = ", ".join(document.source for document in documents)
-        raise problem(sources, "there are no parameters", "Name a search space that `tuner spaces` lists")
+        raise problem(
+            sources, "the search space has no parameters", "Name a search space that `tuner spaces` lists"
+        )
     return merged
 
 
@@ -248,12 +250,12 @@ def _draft(name: str, entry: "BaseModel", document: Document, path: KeyPath, ser
 def _refine(earlier: Draft | None, later: Draft) -> Draft:
     name, server = later.name, later.server
     if earlier is None and not server:
-        wrong = f"{name} is in no earlier entry, and this entry has no `server:`"
+        wrong = f"{name} is not in an earlier entry, and this entry has no `server:`"
         raise problem(later.place, wrong, "Add `server:`, or correct the name")
     if earlier is None:
         return later
     if server and server != earlier.server:
-        wrong = f"{name} belongs to {earlier.server} already, not to {server}"
+        wrong = f"{name} already belongs to {earlier.server}, not to {server}"
         raise problem(later.place, wrong, "Rename one of the two")
     fields = {**earlier.fields, **later.fields}
     return replace(earlier, fields=fields, places={**earlier.places, **later.places})
@@ -306,10 +308,10 @@ def _require_parameters(
             value = merged.derived[name].fields["value"]
             raise problem(
                 place,
-                f"{name} is not tuned: it is derived as `{value}`",
+                f"tuner does not tune {name}, but derives it as `{value}`",
                 "Name the parameters of this formula",
             )
         if name in merged.dead:
             raise problem(place, f"{name} is obsolete: {merged.dead[name]}", "Remove this entry")
         remedy = suggest(name, merged.parameters) if merged.parameters else NAME_FIRST
-        raise problem(place, f"there is no parameter {name}", remedy)
+        raise problem(place, f"no parameter has the name {name}", remedy)

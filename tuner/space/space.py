@@ -218,19 +218,26 @@ class Space:
             item = self._item[name]
             if name not in config:
                 condition = item.when.text if item.when else ""
-                wrong = f"{quote(value)} has no effect, because `{condition}` does not hold"
-                raise problem(name, wrong, "Leave it out")
+                wrong = f"{quote(value)} has no effect, because `{condition}` is false"
+                raise problem(name, wrong, "Leave this parameter out")
             if isinstance(item, Derived) and not _is_alike(value, config[name]):
-                wrong = f"{quote(value)} is given, but it is derived as `{item.value.text}` = {config[name]}"
+                wrong = (
+                    f"{quote(value)} is given, but tuner derives this setting as `{item.value.text}` = "
+                    f"{config[name]}"
+                )
                 raise problem(name, wrong, f"Set {' and '.join(sorted(item.value.names))} instead")
         for sentence in self.rules.broken(config):
             raise problem(self.name, sentence, "Change one of these values")
 
     def _unknown(self, name: str) -> Exception:
         if name in self.left_out:
-            return problem(name, f"it is not available here: {self.left_out[name]}", "Leave it out")
+            return problem(
+                name,
+                (f"this parameter is not available on this host: {self.left_out[name]}"),
+                "Leave this parameter out",
+            )
         if name in self.dead:
-            return problem(name, f"it is obsolete: {self.dead[name]}", "Leave it out")
+            return problem(name, f"this parameter is obsolete: {self.dead[name]}", "Leave this parameter out")
         return problem(name, f"{self.name} has no such parameter", suggest(name, self._item))
 
     def default(self) -> dict[str, Scalar]:
@@ -262,7 +269,7 @@ class Space:
         settled = self.rules.settle(pick)
         for name, value in config.items():
             if name in self._item and name not in settled:
-                found.append(f"{name}: it is inactive here and has the value {quote(value)}")
+                found.append(f"{name}: this parameter is inactive and has the value {quote(value)}")
             elif isinstance(self._item.get(name), Derived) and settled[name] != value:
                 found.append(
                     f"{name}: {quote(value)} differs from {quote(settled[name])}, which its expression gives"

@@ -87,7 +87,7 @@ def read_yaml(content: bytes, source: str, *, begin: str = A_SPACE) -> Document:
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
         wrong = f"byte {content[error.start]:#04x} is not UTF-8"
-        raise problem(Place(source=source, line=line), wrong, "Save it as UTF-8") from error
+        raise problem(Place(source=source, line=line), wrong, "Save the file as UTF-8") from error
     try:
         return _Reader(source, text, begin).document()
     except yaml.MarkedYAMLError as error:
@@ -95,17 +95,19 @@ def read_yaml(content: bytes, source: str, *, begin: str = A_SPACE) -> Document:
         place = Place(source=source, line=mark.line + 1 if mark else None)
         if mark is not None and _is_tab(text, mark):
             raise problem(
-                place, "this is not YAML: a line begins with a tab", "Indent with spaces"
+                place, "the file is not valid YAML: a line begins with a tab", "Indent with spaces"
             ) from error
-        raise problem(place, f"this is not YAML: {error.problem or error.context}", _LOOK) from error
+        raise problem(
+            place, (f"the file is not valid YAML: {error.problem or error.context}"), _LOOK
+        ) from error
     except (yaml.YAMLError, ValueError, OverflowError) as error:  # e.g. "\UFFFFFFFF" in the Python scanner
         what = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise problem(source, f"this is not YAML: {what}", _LOOK) from error
+        raise problem(source, f"the file is not valid YAML: {what}", _LOOK) from error
 
 
 BREAK = re.compile("\r\n|[\n\r\x85\u2028\u2029]")
 """What ends a line of YAML."""
-_LOOK = "Look at the indentation, quotes and brackets at that line and the one before"
+_LOOK = "Check indentation, quotes and brackets in that line and in the line before"
 
 
 def _is_tab(text: str, mark: yaml.Mark) -> bool:
@@ -180,7 +182,7 @@ class _Reader:
             here = (*path, key)
             if key in entries:
                 wrong = f"{quote(key)} is given a second time (first at line {self._lines[here]})"
-                raise self._wrong(event, path, wrong, "Keep one of the two")
+                raise self._wrong(event, path, wrong, "Keep one of these keys")
             value = next(self._events)
             self._lines[here] = _line(value if isinstance(value, yaml.ScalarEvent) else event)
             entries[key] = self._value(value, here)

@@ -194,8 +194,8 @@ class BaselineLevel:
         seen = [_observe(trial, noise, log) for trial, log in reference_logs(baselines)]
         if not seen:
             raise TargetError(
-                f"baseline level: none of {len(baselines)} trials of the default gave a measurement. "
-                "The log of the study says why."
+                f"baseline level: none of {len(baselines)} trials of the default gave a measurement. Read "
+                "the log of the study for the reasons."
             )
         return cls(
             regimes=_find_regimes(sorted(seen, key=attrgetter("time_s")), noise.drift_per_s), noise=noise

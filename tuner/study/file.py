@@ -46,7 +46,9 @@ WHOLE_URL = "Write a whole URL: `path: https://HOST/…`"
 
 def load_study(path: Path) -> Study:
     """Read a study file. Raises UsageError naming file, line, value and remedy."""
-    content = _read_bytes(path, f"Write one with `{write_command('tuner', 'init', 'SERVER', '-o', path)}`")
+    content = _read_bytes(
+        path, f"Write a study file with `{write_command('tuner', 'init', 'SERVER', '-o', path)}`"
+    )
     begin = "Begin with `study:`, `servers:` and `space:`; `tuner init SERVER` writes a commented one"
     document = read_yaml(content, str(path), begin=begin)
     file = validate(StudyFile, document)
@@ -114,7 +116,7 @@ def _read_bytes(path: Path, remedy: str) -> bytes:
         with path.open("rb") as file:
             return file.read(LARGEST_FILE_BYTES + 1)  # one byte more is refused as too large
     except FileNotFoundError as error:
-        raise problem(str(path), "there is no such file", remedy) from error
+        raise problem(str(path), "the file does not exist", remedy) from error
     except OSError as error:
         raise problem(str(path), f"cannot be read ({error.strerror})", remedy) from error
 
@@ -143,7 +145,8 @@ class _Reading:
         loads = self._loads()
         if file.budget.window_s is not None and any(each.requests_total for each in (file.load, *file.loads)):
             raise Refused(
-                "`window_s` contradicts `requests_total`, which ends each window after a number of requests",
+                "`window_s` and `requests_total` cannot be combined, because `requests_total` ends each "
+                "window after a number of requests",
                 "Leave one of the two out; `time_limit_s` limits windows of `requests_total` in time",
                 at=("budget", "window_s"),
             )
@@ -193,14 +196,14 @@ class _Reading:
         """Raise Refused for a rate whose objective it decides, and for an objective that needs a rate."""
         rates = [index for index, each in enumerate(self.file.loads) if each.rate is not None]
         if rates:
-            wrong = "several loads are compared by their goodput, which a rate would fix"
+            wrong = "tuner compares several loads by their goodput, and a rate would fix the goodput"
             raise Refused(wrong, "Leave `rate:` out, or write one `load:`", at=("loads", rates[0], "rate"))
         at_rate = " or ".join(f"`objective: {each}`" for each in AT_RATE)
         if self.file.load.rate is not None and not objective.metric.is_at_rate:
             wrong = "at a fixed rate, all configurations that keep up have the same goodput"
             raise Refused(wrong, f"Write {at_rate}", at=("load", "rate"))
         if self.file.load.rate is None and objective.metric.is_at_rate:
-            wrong = f"`{objective}` alone needs a fixed rate, or it would follow goodput"
+            wrong = f"`{objective}` as the only objective needs a fixed rate, because it depends on goodput"
             remedy = f"Write `load: {{rate: 1000}}`, or `objective: [{GOODPUT}, {objective}]`"
             raise Refused(wrong, remedy, at=("objective",))
 
@@ -214,8 +217,8 @@ class _Reading:
             raise Refused(wrong, "Write `servers: [NAME]`, each once", at=("servers",))
         if self.target.is_managed and any(each.backend for each in self.file.servers):
             raise Refused(
-                "installed servers pass requests on as their own configuration says, whatever `backend:` "
-                "names",
+                "`backend:` has no effect here, because installed servers pass requests on as their own "
+                "configuration says",
                 "Leave `backend:` out, or tune private instances: `target: {mode: sandbox}`",
                 at=("servers",),
             )
@@ -276,7 +279,7 @@ class _Reading:
             wrong = f"two loads have the same name ({', '.join(names)})"
             raise Refused(wrong, "Give each load a name of its own", at=("loads",))
         if loads and not sum(each.weight for each in loads):
-            wrong = "all loads have weight 0, so that none counts"
+            wrong = "all loads have weight 0, so no load counts"
             raise Refused(wrong, "Give at least one load a weight above 0", at=("loads",))
         for index, each in enumerate(loads):
             _refuse_other_tongue(each, loads[0], index)
@@ -397,7 +400,7 @@ class _Reading:
         with self.document.placing(*keys, "path"):
             if "://" in path:
                 raise Refused(
-                    f"{quote(path)} is a whole URL, which only managed studies request",
+                    f"{quote(path)} is a whole URL, and only managed studies request whole URLs",
                     "Write `target: {mode: managed}` to tune that server, or only the path for a private "
                     "instance",
                 )
@@ -410,7 +413,7 @@ class _Reading:
         if is_managed:
             if tls:
                 raise Refused(
-                    "an installed server decides about TLS itself, whatever `tls:` says",
+                    "`tls:` has no effect here, because an installed server decides about TLS itself",
                     WHOLE_URL,
                     at=("tls",),
                 )
@@ -432,7 +435,7 @@ class _Reading:
             raise Refused(wrong, MANAGED, at=("host",))
         for name in ("ca", "verify"):
             if entry.gives(name) and not is_managed:
-                wrong = "private instances have a certificate of their own, which is checked"
+                wrong = "private instances have their own certificate, and tuner always checks it"
                 raise Refused(wrong, MANAGED, at=(name,))
             if entry.gives(name) and not page.startswith("https://"):
                 raise Refused(
@@ -452,8 +455,8 @@ class _Reading:
             )
         if both := [host for host in entry.host if host in hosts]:
             raise Refused(
-                f"{both[0]} is one of the `targets:`; sending load to other hosts would disturb its "
-                "measurements",
+                f"{both[0]} is one of the `targets:`; a target that sends load to other hosts disturbs its "
+                "own measurements",
                 "Name a load host that is not among the `targets:`",
                 at=("host",),
             )

@@ -271,7 +271,7 @@ def _refuse_strange_file(path: Path, found: os.stat_result) -> None:
     elif not stat.S_ISREG(found.st_mode):
         problem = "this is no regular file"
     elif found.st_nlink > 1:
-        problem = f"this file has {found.st_nlink} hard links, and its other names would change with it"
+        problem = f"this file has {found.st_nlink} hard links, so a change would also change its other names"
     if problem:
         raise UsageError(f"{path}: {problem}. Remove the file; tuner makes a new one.")
 
@@ -293,8 +293,8 @@ def _refuse_writers(path: Path, found: os.stat_result, descriptor: int | None = 
         return
     if writers:
         raise UsageError(
-            f"{path}: other users may write to it (mode {stat.S_IMODE(found.st_mode):04o}). "
-            f"If you trust its content: chmod go-w {path}"
+            f"{path}: other users may write to this file (mode {stat.S_IMODE(found.st_mode):04o}). If you "
+            f"trust the content, run: chmod go-w {path}"
         )
 
 

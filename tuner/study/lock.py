@@ -50,8 +50,8 @@ def _claim(descriptor: int, settings: Study) -> None:
     except BlockingIOError as error:
         holder = os.pread(descriptor, 32, 0).decode(errors="replace").strip() or "unknown"
         raise TargetError(
-            f"{settings.path}: another tuner is at work on this study (process {holder}). "
-            "Wait for that process, or end it; then run the same command again."
+            f"{settings.path}: another tuner is at work on this study (process {holder}). Wait until that "
+            "process ends, or end the process. Then run the same command again."
         ) from error
     os.ftruncate(descriptor, 0)
     os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)

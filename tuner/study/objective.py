@@ -156,7 +156,7 @@ def parse_objective(texts: Sequence[str], where: str) -> Objective:
         if text != GOODPUT and text not in known:
             near = get_close_matches(text, (GOODPUT, *known), 1, 0)
             raise UsageError(
-                f"{where}: there is no objective {text!r}. Did you mean {near[0]!r}? Write {GOODPUT}, or "
+                f"{where}: no objective has the name {text!r}. Did you mean {near[0]!r}? Write {GOODPUT}, or "
                 f"with one cost: [{GOODPUT}, {near[0] if near[0] in known else next(iter(known))}]."
             )
     rest = [text for text in given if text != GOODPUT]
@@ -184,7 +184,7 @@ def parse_constraint(text: str, where: str) -> Constraint:
         near = get_close_matches(metric, METRICS, 1, 0)
         known = ", ".join(METRICS)
         raise UsageError(
-            f"{where}: there is no metric {metric!r}. Did you mean {near[0]}? Known metrics: {known}."
+            f"{where}: no metric has the name {metric!r}. Did you mean {near[0]}? Known metrics: {known}."
         )
     default_may_fail = form["sought"] is not None
     if form["limit"] == RELATIVE and form["unit"] is None:
@@ -211,7 +211,7 @@ def _read_limit(metric: str, number: str, unit: str | None, where: str) -> float
         raise UsageError(f"{where}: {number!r} is not a number. Write METRIC <= NUMBER.") from None
     shown = format_number(limit)
     if not math.isfinite(limit) or limit < 0:
-        raise UsageError(f"{where}: the bound of {metric} is {shown}. Give a number of at least 0.")
+        raise UsageError(f"{where}: the limit of {metric} is {shown}. Give a number of at least 0.")
     if metric == FAILURE_RATE and limit > 1:
         raise UsageError(
             f"{where}: {shown} is no limit for {metric}, a share of all requests. Give at most 1, "

@@ -34,7 +34,7 @@ def open_storage(url: str, name: str, *, create: bool = True, clock: Clock = tim
     where = show_url(url)
     path = Path(where)
     if not create and not path.exists():
-        raise NotBegun(f"{where}: there is no study here yet. Start it with `tuner run`.")
+        raise NotBegun(f"{where}: this storage has no study yet. Start the study with `tuner run`.")
     with translated(where), understood(where), locked_folder(path.parent):
         is_new = not path.exists()
         if is_new:
@@ -50,13 +50,15 @@ def open_storage(url: str, name: str, *, create: bool = True, clock: Clock = tim
                 f"Write `study: {known[0]}` in the study file again, or move this folder away."
             )
         if name not in known and not create:
-            raise NotBegun(f"{where}: there is no study {name!r} here yet. Start it with `tuner run`.")
+            raise NotBegun(
+                f"{where}: this storage has no study {name!r} yet. Start the study with `tuner run`."
+            )
         study = make_or_load(storage, name)
     opened = Storage(storage, study, where, clock=clock)
     version = opened.recall(FORMAT) or 1
     if version > VERSION:
         raise UsageError(
-            f"{where}: this study was written by a newer tuner (format {version}; this one reads up to "
-            f"{VERSION}). Use that tuner, or copy the study file to a new name."
+            f"{where}: a newer tuner wrote this study (format {version}; your tuner reads formats up to "
+            f"{VERSION}). Use the newer tuner, or copy the study file to a new name."
         )
     return opened

@@ -262,7 +262,7 @@ class RequestEntry(Entry):
     headers: Headers = key("Headers by name; they replace those of the load.", {"Accept": "image/webp"}, {})
     status: int = key("Status of a correct response.", 404, 200, ge=200, le=599)
     bytes: int | None = key(
-        "Length of a correct body in bytes; learned in each trial when left out.",
+        "Length of a correct body in bytes. Default: learned in each trial.",
         615,
         None,
         ge=0,
@@ -332,8 +332,8 @@ class LoadEntry(Entry):
     )
     connections: int = key("Connections at once.", 400, 100, ge=1, le=MOST_CONNECTIONS)
     rate: Annotated[Rate | None, *read_as(read_rate, SCHEMA)] = key(
-        "Requests per second, each sent when it is due; `peak` or `2 × peak` is that of a log. Default: as "
-        "fast as responses come.",
+        "Requests per second, each sent when it is due; `peak` and `2 × peak` refer to `peak_rps:`. Default: "
+        "as fast as responses come.",
         3500, None,
     )  # fmt: skip
     peak_rps: float | None = key(
@@ -357,7 +357,7 @@ class LoadEntry(Entry):
         {"Cookie": "session=1"}, {},
     )  # fmt: skip
     body: BodyOf = key(
-        "How the body of a response is judged; learned from several responses when left out.",
+        "How the body of a response is judged. Default: learned from several responses.",
         "checksum", Body,
     )  # fmt: skip
     ca: Text = key(
@@ -415,7 +415,7 @@ class LoadEntry(Entry):
             raise Refused(wrong, "Use fewer hosts", at=("host",))
         if self.requests_total is None and self.gives("time_limit_s"):
             raise Refused(
-                "only windows of `requests_total` have a time limit, and that key is missing",
+                "`time_limit_s:` needs `requests_total:`, which is missing",
                 "Write `requests_total:`, or leave `time_limit_s:` out",
                 at=("time_limit_s",),
             )

@@ -147,7 +147,7 @@ class LoadSettings(LoadShape):
             *(("over TLS",) if self.offer == TLS else ()),
             *((f"accepts {self.accept_encoding}",) if self.accept_encoding else ()),
             *((f"headers {describe_headers(self.headers)}",) if self.headers else ()),
-            *(() if self.verifies else ("certificates not checked",)),
+            *(() if self.verifies else ("certificates not verified",)),
             *(() if self.rate_rps is None else (f"{self.rate_rps:,.8g} requests/s",)),
             *(() if self.requests_total is None else (f"windows of {self.requests_total:,} requests",)),
             *(() if self.timeout_s is None else (f"timeout {self.timeout_s:g} s",)),

@@ -373,7 +373,7 @@ class Storage:
 
     def _begin_anew(self) -> None:
         """Forget every trial and every fact."""
-        LOG.info("%s: emptied and started again, as nothing was measured", self._where)
+        LOG.info("%s: emptied and started again, because it had no measurements", self._where)
         name = self._study.study_name
         with translated(self._where):
             optuna.delete_study(study_name=name, storage=self._storage)

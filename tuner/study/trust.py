@@ -74,7 +74,7 @@ def name_own_settings(space: Space, current: Mapping[str, Scalar]) -> tuple[str,
         in_force = {str(current[item.name])} if item.name in current else set()
         usual = known[item.server, item.name] | in_force
         found += [
-            f"space: {item.name} may become {text!r}, which tuner's own search spaces do not have"
+            f"space: {item.name} may become {text!r}, and tuner's own search spaces have no such setting"
             for text in texts
             if text not in usual
         ]
@@ -130,7 +130,7 @@ def name_large_numbers(space: Space, facts: SpaceFacts) -> tuple[str, ...]:
         {each.name: default[each.name] for each in usual.parameters if _takes(each, default)}, fit=True
     )
     return tuple(
-        f"space: {name} is {value}, and tuner's own search spaces go no higher here than {most}"
+        f"space: {name} is {value}, and tuner's own search spaces allow at most {most} here"
         for name, value in default.items()
         if name in known and _is_number(value) and value != facts.current.get(name)
         for most in (fitted.get(name, 0),)
@@ -170,6 +170,7 @@ def refuse_untrusted(study: Path, demands: Iterable[str]) -> None:
     more = f"; and {len(found) - MOST_NAMED} more" if len(found) > MOST_NAMED else ""
     told = "; ".join(found[:MOST_NAMED])
     raise UsageError(
-        f"{study}: the study has parts of its own, which tuner uses only if you trust them: {told}{more}. "
-        "Read the study and the files that it names, then run `tuner check` with --trust."
+        f"{study}: the study brings its own commands or settings, and tuner uses them only if you trust "
+        f"them: {told}{more}. Read the study and the files that it names. Then run `tuner check` with "
+        "--trust."
     )

@@ -142,8 +142,8 @@ def read_har(file: BinaryIO, source: str) -> tuple[list[tuple[str, ...]], int]:
         rows = [_read_entry(each) for each, host in zip(entries, hosts, strict=True) if host == hosts[0]]
     except (ValueError, KeyError, TypeError, AttributeError, IndexError, RecursionError) as error:
         raise UsageError(
-            f"{source}: this is no HAR file ({type(error).__name__}: {error}). Save one with the network "
-            "panel of a browser."
+            f"{source}: this is no HAR file ({type(error).__name__}: {error}). Save a HAR file with the "
+            "network panel of a browser."
         ) from error
     return rows, len(hosts) - len(rows)
 

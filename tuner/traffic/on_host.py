@@ -37,8 +37,8 @@ def fetch_logs(host: Host, path: PurePosixPath, *, most_bytes: int = MOST_BYTES)
     size = _find_size(host, path)
     if size is None:
         raise TargetError(
-            f"{host.name}: {path}: there is no log that you may read. Log in as a user who may read the "
-            "log, or name a copy on this machine: --from FILE."
+            f"{host.name}: {path}: you cannot read a log at this path. Log in as a user with read access, or "
+            "name a copy on this machine: --from FILE."
         )
     yield _fetch(host, path, size, most_bytes)
     before = path.with_name(f"{path.name}.1")
@@ -71,6 +71,7 @@ def _fetch_piece(host: Host, path: PurePosixPath, at: int, count: int) -> bytes:
     if done.returncode != 0 or done.timed_out:
         said = done.stderr.decode(errors="replace").strip() or f"no end after {READ_S:g} s"
         raise TargetError(
-            f"{host.name}: {path}: the log cannot be read ({said}). Name a copy on this machine: --from FILE."
+            f"{host.name}: {path}: tuner cannot read the log ({said}). Name a copy on this machine: --from "
+            "FILE."
         )
     return done.stdout

@@ -31,7 +31,7 @@ STDIN = "-"
 GZIP = b"\x1f\x8b"
 HAR = re.compile(rb'\s*\{\s*"log"\s*:\s*\{')
 LOOKED_AT = 512
-ITS_OWN = "Give the format as the server's configuration has it: --log-format '…'"
+ITS_OWN = "Copy the format from the server's configuration: --log-format '…'"
 
 Columns = Mapping[LogField, Sequence[str]]
 """The same field of many lines, for each field that the log has."""
@@ -95,8 +95,8 @@ def find_format(text: str) -> LineFormat:
         if (found := server.read_log_format(text)) is not None:
             return found
     raise UsageError(
-        f"--log-format: {quote(text)} is no format. Give it as the server's configuration has it, or a name: "
-        f"{', '.join(named)}."
+        f"--log-format: {quote(text)} is no format. Copy the format from the server's configuration, or give "
+        f"a name: {', '.join(named)}."
     )
 
 
@@ -137,7 +137,7 @@ def read_log(
 def _read_har(file: BinaryIO, source: str, take: Take) -> Source:
     rows, elsewhere = read_har(file, source)
     if not rows:
-        raise UsageError(f"{source}: the file has no request. Record the pages that your users ask for.")
+        raise UsageError(f"{source}: the file has no request. Record the pages that your users request.")
     reader = JsonLines(name="HAR", names=dict.fromkeys(HAR_FIELDS, ()))
     take(dict(zip(HAR_FIELDS, zip(*rows, strict=True), strict=True)), reader)
     return Source(name=source, format="HAR", requests=len(rows), elsewhere=elsewhere)
@@ -146,7 +146,7 @@ def _read_har(file: BinaryIO, source: str, take: Take) -> Source:
 def _refuse_other_format(found: Source, reader: RowReader | None) -> None:
     """Raise UsageError where no line, or less than half of them, could be read; name the format otherwise."""
     if reader is None or not found.requests + found.broken:
-        raise UsageError(f"{found.name}: the log has no line. Give a log of your server with requests.")
+        raise UsageError(f"{found.name}: the log is empty. Give a log of your server with requests.")
     found.format = quote(reader.name) if "%" in reader.name or "$" in reader.name else reader.name
     if found.broken > found.requests:
         shown = "; ".join(found.shown)
@@ -180,8 +180,8 @@ def _detect(text: str, source: str) -> RowReader:
         )
         tried = ", ".join(("JSON", *(each.name for each in list_formats())))
         raise UsageError(
-            f"{source}:{number}: the format of this line is not known (tried: {tried}): {quote(line)}. "
-            f"{ITS_OWN}."
+            f"{source}:{number}: tuner does not know the format of this line (tried: {tried}): "
+            f"{quote(line)}. {ITS_OWN}."
         )
     return best
 
@@ -218,5 +218,5 @@ def _opened(source: str, content: bytes | None) -> Iterator[tuple[BinaryIO, byte
     except (OSError, EOFError, zlib.error) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise UsageError(
-            f"{source}: the log cannot be read ({reason}). Give an access log, packed with gzip or not."
+            f"{source}: tuner cannot read the log ({reason}). Give an access log, packed with gzip or not."
         ) from error

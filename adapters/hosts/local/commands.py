@@ -141,8 +141,8 @@ def _end_sudo(popen: "subprocess.Popen[bytes]", asked: Argv) -> None:
     # Nobody waits for it any more.
     popen.returncode = -signal.SIGKILL
     raise TargetError(
-        f"local: `{shlex.join(asked)}` did not end in time, and this user may not end it: it still runs. "
-        "End it by hand."
+        f"local: `{shlex.join(asked)}` did not end in time and still runs, because this user may not end the "
+        "command. End this command by hand."
     )
 
 
@@ -161,7 +161,8 @@ def spawn(
         )
     except OSError as error:
         raise TargetError(
-            f"local: {command[0]} cannot be run: {error.strerror}. Install it, or correct its permissions."
+            f"local: {command[0]} cannot be run: {error.strerror}. Install the program, or correct its "
+            "permissions."
         ) from error
 
 
@@ -169,7 +170,7 @@ def require_usable(step: Step) -> None:
     """Refuse, before wrappers could hide it, a missing program or what setrlimit(2) would refuse."""
     require_program(step.asked[0])
     if step.open_files is not None and step.open_files > (most := most_open_files()):
-        raise too_many_files("local", step.open_files, f"{most} are")
+        raise too_many_files("local", step.open_files, most)
 
 
 def require_program(program: str) -> None:

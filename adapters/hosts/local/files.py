@@ -36,13 +36,13 @@ def read_file(path: str, *, shown: str) -> FileState:
 def _read_whole(file: IO[bytes], found: os.stat_result) -> bytes:
     """Read a file that is one, and not too long. Raises OSError."""
     if not stat.S_ISREG(found.st_mode):
-        raise OSError(errno.EINVAL, "it is not a file")
+        raise OSError(errno.EINVAL, "the path is not a file")
     content = bytearray()
     # Little by little: under /proc the kernel allocates what is asked for.
     while chunk := file.read(CHUNK_BYTES):
         content += chunk
         if len(content) > READ_LIMIT_BYTES:
-            raise OSError(errno.EFBIG, f"it is larger than {READ_LIMIT_BYTES} bytes")
+            raise OSError(errno.EFBIG, f"the file is larger than {READ_LIMIT_BYTES} bytes")
     return bytes(content)
 
 

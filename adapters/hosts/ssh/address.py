@@ -33,7 +33,7 @@ def read_address(url: str) -> Address:
     """Read an address. Raises UsageError for whatever could mean more than a name, a host and a port."""
     found = _URL.fullmatch(url)
     if found is None:
-        raise _refused(url, "it has another form")
+        raise _refused(url, "the address has another form")
     user, host, port = found["user"], found["host"], found["port"]
     if user is not None and not _USER.fullmatch(user):
         reason = "an address cannot contain a password" if ":" in user else f"{user!r} is no user name"

@@ -70,9 +70,9 @@ class RefuseUnknownKeys(paramiko.MissingHostKeyPolicy):  # type: ignore[misc] # 
             )
         scan = f"ssh-keyscan {_scan_target(hostname)} >> {self._known_hosts}"
         raise TargetError(
-            f"{self._where}: its host key is not known: {key.get_name()} {key.fingerprint} of {hostname}. "
-            f"Compare this fingerprint with the host's own (on it: ssh-keygen -lf "
-            f"/etc/ssh/ssh_host_{_kind(key)}_key.pub); if they are the same, accept it with: {scan}"
+            f"{self._where}: the key of this host is not known: {key.get_name()} {key.fingerprint} of "
+            f"{hostname}. Compare this fingerprint with the host's own (run on the host: ssh-keygen -lf "
+            f"/etc/ssh/ssh_host_{_kind(key)}_key.pub). If both are the same, accept the key with: {scan}"
         )
 
 
@@ -119,7 +119,7 @@ class Connection:
 
     def _connect(self) -> fabric.Connection:
         where = str(self._address)
-        with translated(where, "it cannot be reached"):
+        with translated(where, "the host cannot be reached"):
             made = fabric.Connection(
                 self._address.host,
                 user=self._address.user,
@@ -131,7 +131,7 @@ class Connection:
         for hop in hops:
             _make_strict(hop, where)
         try:
-            with translated(where, "it cannot be reached"):
+            with translated(where, "the host cannot be reached"):
                 made.open()
         except BaseException:
             for hop in reversed(hops):
@@ -154,7 +154,7 @@ def translated(where: str, what: str) -> Iterator[None]:
         raise Unreachable(_not_let_in(where, error)) from error
     except socket.gaierror as error:
         raise Unreachable(
-            f"{where}: there is no host of that name ({error.strerror}). Correct the name, or add it to "
+            f"{where}: no host has this name ({error.strerror}). Correct the name, or add the host to "
             "ssh_config."
         ) from error
     except FOREIGN as error:
@@ -224,7 +224,8 @@ def _changed_key(where: str, error: paramiko.BadHostKeyException) -> str:
     return (
         f"{where}: THE HOST KEY HAS CHANGED: {error.key.get_name()} {error.key.fingerprint} was offered, "
         f"{error.expected_key.get_name()} {error.expected_key.fingerprint} is known. Somebody may intercept "
-        f"the connection. Only if you know why it changed, remove the old key: ssh-keygen -R {error.hostname}"
+        "the connection. Only if you know the reason of the change, remove the old key: ssh-keygen -R "
+        f"{error.hostname}"
     )
 
 

@@ -114,9 +114,7 @@ def _owners(printed: bytes) -> list[tuple[int, int, int] | None]:
 def _owner(line: bytes) -> tuple[int, int, int]:
     found = OWNER.fullmatch(line)
     if found is None:
-        raise TargetError(
-            f"host: stat(1) printed {line[:80]!r}, which cannot be understood. Check stat on the host."
-        )
+        raise TargetError(f"host: stat(1) printed the unexpected line {line[:80]!r}. Check stat on the host.")
     return int(found[1], 8) & 0o7777, int(found[2]), int(found[3])
 
 

@@ -85,7 +85,9 @@ class RemoteMachine(CommandRunner):
         written = self._run_in(shell, [step])[0] if shell else self._run([step], may_repeat=True)[0]
         if written.returncode == 0:
             return
-        reason = written.stderr.decode(errors="replace").strip().rpartition(": ")[2] or "it took too long"
+        reason = written.stderr.decode(errors="replace").strip().rpartition(": ")[2] or (
+            "the command took too long"
+        )
         if written.returncode == requests.REFUSED_BY_KERNEL:
             raise rejected(path, state.content, OSError(0, reason))
         raise refused(self.name, path, "written", OSError(0, reason))
@@ -110,8 +112,8 @@ class RemoteMachine(CommandRunner):
                 return self._run_once(steps)
             shown = " && ".join(shlex.join(step.asked) for step in steps)
             raise Unreachable(
-                f"{error} `{shown[:SHOWN_CHARACTERS]}` may have run or not. Check the host before you run it "
-                "again."
+                f"{error} `{shown[:SHOWN_CHARACTERS]}` may or may not have run. Check the host before you "
+                "run it again."
             ) from error
 
     def _run_once(self, steps: Sequence[Step]) -> list[Completed]:
@@ -144,8 +146,8 @@ class RemoteMachine(CommandRunner):
             if self._unlock is None or unlocked_at == len(done):
                 raise TargetError(
                     f"{self.name}: sudo wants the password again for every command (timestamp_timeout). "
-                    "Let sudo run what is needed without one: `tuner check STUDY --sudoers` prints the "
-                    "sudoers file."
+                    "Allow sudo without a password for tuner's commands: `tuner check STUDY --sudoers` "
+                    "prints the sudoers file."
                 )
             unlocked_at = len(done)
             self._unlock(shell)

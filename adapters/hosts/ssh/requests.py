@@ -159,7 +159,8 @@ def quote(word: str) -> bytes:
     """Quote a word for the shell. Raises TargetError for what no argument can hold."""
     if "\0" in word:
         raise TargetError(
-            f"host: {word!r} contains a NUL character, which no argument and no path can. Remove it."
+            f"host: {word!r} contains a NUL character, and no argument or path may contain one. Remove this "
+            "character."
         )
     return os.fsencode(shlex.quote(word))
 
@@ -210,11 +211,11 @@ def understand(step: Step, frame: Frame, where: str) -> Completed:
     before_s, after_s = sum(spent[:2]), sum(spent[2:])
     if late == RUNS_ON:
         raise TargetError(
-            f"{where}: `{shlex.join(step.asked)}` did not end within {step.timeout_s:g} s, and sudo may not "
-            "kill it: it still runs. End it by hand."
+            f"{where}: `{shlex.join(step.asked)}` did not end within {step.timeout_s:g} s and still runs, "
+            "because sudo may not kill the command. End this command by hand."
         )
     if step.open_files and frame.err.startswith(b"prlimit: failed to set the NOFILE"):
-        raise too_many_files(where, step.open_files, "more than are")
+        raise too_many_files(where, step.open_files)
     return Completed(
         argv=step.asked,
         returncode=exit_status(status),

@@ -163,8 +163,8 @@ class ShellsBeside(Shells):
     def _require_open(self) -> None:
         if not self._first.is_usable:
             raise TargetError(
-                f"{self._where}: the connection broke, and the sandbox ended with it, or its first process "
-                "was killed. Try again."
+                f"{self._where}: the connection broke and ended the sandbox, or somebody killed the first "
+                "process of the sandbox. Try again."
             )
 
 

@@ -25,7 +25,7 @@ LOOP = (
 )
 COMMAND = f"exec sh -c {shlex.quote(LOOP)}"
 NOTHING = b""
-CLOSED = "the host has closed it, or does not respond"
+CLOSED = "the host closed the connection, or does not respond"
 ENDLESS = "the host's reply does not end"
 NO_ROOM = "no space is left for the input and output of commands, in /dev/shm or /tmp"
 RAN_WORDS = 12

@@ -21,8 +21,8 @@ def ask_on_terminal(question: str) -> str:
         os.close(os.open(TERMINAL, os.O_RDWR | os.O_NOCTTY))
     except OSError as error:
         raise TargetError(
-            f"{question} There is no terminal to ask at. Let sudo run what is needed without a password: "
-            "`tuner check STUDY --sudoers` prints the sudoers file."
+            f"{question} tuner has no terminal to ask you. Allow sudo without a password for tuner's "
+            "commands: `tuner check STUDY --sudoers` prints the sudoers file."
         ) from error
     return getpass.getpass(f"{question} ")
 

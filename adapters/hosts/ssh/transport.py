@@ -22,7 +22,7 @@ class BoundedPacketizer(Packetizer):  # type: ignore[misc] # paramiko has no typ
     def read_all(self, n: int, check_rekey: bool = False) -> bytes:  # noqa: FBT001, FBT002 - paramiko's own
         """Read so many bytes. Raises SSHException when no packet is that long."""
         if not 0 <= n <= MOST_PACKET_BYTES:
-            raise paramiko.SSHException(f"it announced a packet of {n} bytes")
+            raise paramiko.SSHException(f"the host announced a packet of {n} bytes")
         return bytes(super().read_all(n, check_rekey))
 
     def _read_timeout(self, timeout: float) -> bytes:
@@ -30,7 +30,7 @@ class BoundedPacketizer(Packetizer):  # type: ignore[misc] # paramiko has no typ
         some = bytes(super()._read_timeout(timeout))
         self._banner_bytes += len(some)
         if self._banner_bytes > MOST_BANNER_BYTES:
-            raise paramiko.SSHException("its banner does not end")
+            raise paramiko.SSHException("the banner of the host does not end")
         return some
 
 
@@ -45,9 +45,9 @@ class BoundedDecompressor:
         try:
             unpacked = self._stream.decompress(data, MOST_PACKET_BYTES)
         except zlib.error as error:
-            raise paramiko.SSHException(f"it sent what cannot be unpacked ({error})") from error
+            raise paramiko.SSHException(f"the host sent data that cannot be unpacked ({error})") from error
         if self._stream.unconsumed_tail:
-            raise paramiko.SSHException(f"it packed more than {MOST_PACKET_BYTES} bytes into a packet")
+            raise paramiko.SSHException(f"the host packed more than {MOST_PACKET_BYTES} bytes into a packet")
         return unpacked
 
 

@@ -208,7 +208,9 @@ def _read_status(host: Host, site: Site) -> dict[str, Scalar]:
     found = status.judge_status(answer)
     if not found:
         printed = programs.decode(answer)[:200]
-        raise NotReady(f"apache: /server-status gave no scoreboard but {printed!r}. Read Apache's error log.")
+        raise NotReady(
+            f"apache: /server-status printed {printed!r} instead of a scoreboard. Read Apache's error log."
+        )
     return found
 
 

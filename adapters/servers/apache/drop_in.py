@@ -20,7 +20,8 @@ from tuner.ports import Config, Facts, Files, Scalar
 DIRECTORIES = ("conf-enabled", "conf.d")
 """Where Debian and RHEL-likes include files of the administrator's, in the order of their names."""
 
-REMEDY = "Leave it out of the search space with `without:`."
+UNKNOWN = "its active value is not known, because no line of the configuration sets this value"
+REMEDY = "Leave this setting out of the search space with `without:`."
 
 _PROBE = "TunerIsReadHere"
 
@@ -35,8 +36,8 @@ def find_place(tree: Tree) -> PurePosixPath:
         if any(each.written == _PROBE and not each.sections for each in read_directives(probed)):
             return place
     raise TargetError(
-        f"apache: {tree.main} includes none of {', '.join(map(str, places[:2]))}, where settings could be "
-        f"added. Add a line at its end: IncludeOptional {places[0].parent}/*.conf"
+        f"apache: {tree.main} does not include {' or '.join(map(str, places[:2]))}, so tuner has no place "
+        f"for its settings. Add a line at the end of this file: IncludeOptional {places[0].parent}/*.conf"
     )
 
 
@@ -93,7 +94,7 @@ def _kept_lines(installed: bytes | None, lines: Mapping[str, str]) -> str:
 def _refuse_unknown(name: str, settings: Settings) -> None:
     if name in settings.values:
         return
-    reason = find_withheld(settings).get(name, "its active value is not known, because no line gives it")
+    reason = find_withheld(settings).get(name, UNKNOWN)
     raise ConfigRejected(f"apache: {name[:80]!r} cannot be changed on this host: {reason}. {REMEDY}")
 
 
@@ -126,13 +127,13 @@ def _verify(
             raise ConfigRejected(f"apache: {config[name]} is no value of {name}. Correct the search space.")
         if not after.written[name].startswith(f"{place}:"):
             raise TargetError(
-                f"apache: {after.written[name]} sets {name} after {place} is read, and so overrides it. Move "
-                f"that line to before the Include. {REMEDY}"
+                f"apache: {after.written[name]} sets {name} after {place}, and so overrides the value there. "
+                f"Move that line before the Include. {REMEDY}"
             )
     found, mpm = in_force(after, facts), loaded_mpm(facts)
     for name, value in config.items():
         if found[name] != value and (name in changed or name not in mpm.limits):
             raise ConfigRejected(
-                f"apache: the {mpm.name} MPM turns {name} {value} into {found[name]} with the other "
-                "settings. Correct the search space."
+                f"apache: with the other settings, the {mpm.name} MPM changes {name} {value} to "
+                f"{found[name]}. Correct the search space."
             )

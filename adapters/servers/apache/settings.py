@@ -94,11 +94,11 @@ def find_withheld(settings: Settings) -> dict[str, str]:
         if name not in settings.values
     }
     elsewhere = {
-        name: f"{place} sets it for a part of the server, and that line wins there"
+        name: f"{place} sets this for a part of the server, and that line has priority there"
         for name, place in settings.elsewhere.items()
     }
     return {
-        "CustomLog": "each site has a log of its own, and tuner could only add another",
+        "CustomLog": "each site has its own log, and tuner could only add another log",
         **unloaded,
         **elsewhere,
     }

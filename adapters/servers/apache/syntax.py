@@ -309,5 +309,7 @@ def _three(version: tuple[int, ...]) -> tuple[int, ...]:
 def quote(path: PurePosixPath) -> str:
     """Refuse a path that Apache would read as syntax between double quotes."""
     if bad := [character for character in str(path) if character in '"\\\n$%{}']:
-        raise UsageError(f"apache: the path {str(path)!r} contains {bad[0]!r}. Use a folder without it.")
+        raise UsageError(
+            f"apache: the path {str(path)!r} contains {bad[0]!r}. Use a folder without this character."
+        )
     return str(path)

@@ -110,7 +110,7 @@ def _read_json(printed: str) -> Mapping[str, object]:
     try:
         said = json.loads(printed)
     except ValueError as error:
-        raise NotEffective(f"command: read_back printed no JSON: {error}. Correct it.") from error
+        raise NotEffective(f"command: read_back printed no JSON: {error}. Correct this command.") from error
     return said if isinstance(said, dict) else {}
 
 
@@ -235,7 +235,8 @@ class Command:
         except KeyError as error:
             raise ConfigRejected(
                 f"command: `{command[0]}` takes {{{error.args[0]}}}, and this configuration has no such "
-                "setting. Use it in a template instead, which can test whether it exists."
+                "setting. Use this setting in a template instead: a template can test whether a setting "
+                "exists."
             ) from error
 
 

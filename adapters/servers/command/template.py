@@ -31,7 +31,8 @@ class Template:
             code = environment.compile(text, name, name)
         except TemplateSyntaxError as error:
             raise UsageError(
-                f"servers: command: template of {name}, line {error.lineno}: {error.message}. Correct it."
+                f"servers: command: template of {name}, line {error.lineno}: {error.message}. Correct the "
+                "template."
             ) from error
         self._template = environment.template_class.from_code(environment, code, environment.globals)
 

@@ -53,12 +53,13 @@ def rewrite_files(config: Config, installation: Installation) -> Files:
     for name, value in find_changes(config, current).items():
         if name not in SETTINGS:
             raise ConfigRejected(
-                f"h2o: {name[:80]!r} is no setting that tuner changes here. Remove it from the search space."
+                f"h2o: {name[:80]!r} is no setting that tuner changes here. Remove this setting from the "
+                "search space."
             )
         if name not in current:
             raise ConfigRejected(
-                f"h2o: {name} is written here in a form that tuner does not change. Remove it from the "
-                "search space."
+                f"h2o: {name} has a form in this file that tuner does not change. Remove this setting from "
+                "the search space."
             )
         words[name] = SETTINGS[name].write(name, value)
     return {MAIN: document.change(words)} if words else {}

@@ -30,7 +30,7 @@ class Document:
         """Included files that are not among the given ones."""
         root = self._compose(path)
         if not isinstance(root, yaml.MappingNode) or not root.value:
-            raise TargetError(f"{path}: this file sets nothing. Correct it until `h2o -t` accepts it.")
+            raise TargetError(f"{path}: this file sets nothing. Correct the file until `h2o -t` accepts it.")
         self._root = root
         plain = self._plain(root, ())
         self._said = plain if isinstance(plain, dict) else {}
@@ -41,7 +41,7 @@ class Document:
         except (UnicodeDecodeError, yaml.YAMLError) as error:
             reason = " ".join(str(error).split())
             raise TargetError(
-                f"{path}: this is no YAML: {reason}. Correct it until `h2o -t` accepts it."
+                f"{path}: this file is no YAML: {reason}. Correct the file until `h2o -t` accepts it."
             ) from error
 
     def _plain(self, node: yaml.Node, within: tuple[PurePosixPath, ...]) -> Plain:

@@ -156,5 +156,7 @@ def _join(form: str, lines: list[str]) -> str:
 def _path(site: Site) -> str:
     path = str(site.directory / SOCKET)
     if bad := [character for character in path if character in " \t\n\"'$\\#"]:
-        raise UsageError(f"haproxy: the path {path!r} contains {bad[0]!r}. Use a folder without it.")
+        raise UsageError(
+            f"haproxy: the path {path!r} contains {bad[0]!r}. Use a folder without this character."
+        )
     return path

@@ -180,7 +180,7 @@ def _name_missing(modules: frozenset[str]) -> str:
     if not modules:
         return ""
     named = " and ".join(sorted(modules))
-    return f"it was built without {named}. Use a build that has it, by its path: `program:`"
+    return f"this nginx was built without {named}. Name the path of another build: `program:`"
 
 
 if TYPE_CHECKING:

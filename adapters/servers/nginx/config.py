@@ -127,7 +127,9 @@ def _user(facts: Facts) -> str:
 def quote(path: PurePosixPath) -> str:
     """Refuse a path that nginx would read as syntax; there is no escape for all of these."""
     if bad := [character for character in str(path) if character in " \t\n\"';{}$\\#"]:
-        raise UsageError(f"nginx: the path {str(path)!r} contains {bad[0]!r}. Use a folder without it.")
+        raise UsageError(
+            f"nginx: the path {str(path)!r} contains {bad[0]!r}. Use a folder without this character."
+        )
     return str(path)
 
 

@@ -88,7 +88,7 @@ def join_words(words: Sequence[str]) -> str:
     for word in words:
         if not _PLAIN.fullmatch(word):
             raise ConfigRejected(
-                f"nginx: {word[:80]!r} is not one plain word, so tuner writes it to no file."
+                f"nginx: {word[:80]!r} is not one plain word, so tuner does not write this value to a file."
             )
     return " ".join(words)
 

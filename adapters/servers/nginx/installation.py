@@ -164,7 +164,7 @@ def _ask_names(host: Host, program: str, main: PurePosixPath) -> tuple[PurePosix
     refused = _EMERGENCY.search(decode(dumped)) if dumped.returncode else None
     if refused is not None and _NOT_PERMITTED not in refused[0]:
         broken = f"{host.name}: nginx does not accept its installed configuration: {refused[0]}"
-        raise TargetError(f"{broken}. Correct it until `nginx -t` does.")
+        raise TargetError(f"{broken}. Correct the configuration until `nginx -t` accepts it.")
     names = tuple(PurePosixPath(name.decode(ENCODING)) for name in _DUMPED.findall(dumped.stdout))
     return names if main in names else ()
 
@@ -195,7 +195,7 @@ def _read_files(host: Host, main: PurePosixPath, names: tuple[PurePosixPath, ...
     states = {name: look.read(name).content for name in names}
     if states.get(main) is None:
         raise TargetError(
-            f"{host.name}: {main}: there is no such file. Reinstall nginx, or restore the file."
+            f"{host.name}: the file {main} does not exist. Reinstall nginx, or restore the file."
         )
     return {name: content for name, content in states.items() if content is not None}
 

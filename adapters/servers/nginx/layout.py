@@ -131,8 +131,10 @@ class Layout:
         if differing is not None:
             return Given(
                 directives=differing,
-                reason=f"{self.place(differing[0])} sets it for only some of the requests, or only if a "
-                "variable says so",
+                reason=(
+                    f"{self.place(differing[0])} sets this only for some requests, or only if a variable has "
+                    "a certain value"
+                ),
             )
         return self._judge(ways[0])
 
@@ -157,7 +159,7 @@ class Layout:
             given = self.find_given(setting)
             if setting.module and setting.module not in facts.modules:
                 withheld |= dict.fromkeys(
-                    setting.parameters, f"nginx here was built without {setting.module}"
+                    setting.parameters, f"this nginx was built without {setting.module}"
                 )
             elif given.reason:
                 withheld |= dict.fromkeys(setting.parameters, given.reason)
@@ -170,7 +172,7 @@ class Layout:
                 current |= setting.default(facts)
         masks = self.main.inside("worker_cpu_affinity")
         if masks and masks[0].arguments[:1] != ("auto",):
-            withheld["worker_processes"] = f"{self.place(masks[0])} gives each worker CPUs of its own"
+            withheld["worker_processes"] = f"{self.place(masks[0])} gives each worker its own CPUs"
         options, reason = self._read_listen()
         return current | options, withheld | dict.fromkeys(DEFAULTS.keys() - options.keys(), reason)
 
@@ -186,7 +188,7 @@ class Layout:
         """Return why directives that act together are left alone: nobody could change them as one."""
         if len(given) > most:
             places = " and ".join(map(self.place, given))
-            return Given(directives=given, reason=f"{places} set it more than once")
+            return Given(directives=given, reason=f"{places} set this more than once")
         again = [each for each in given if self._times_read[each.path, each.begin] > 1]
         if again:
             return Given(
@@ -208,7 +210,7 @@ def _find_block(tree: Directive, name: str) -> Directive:
     blocks = tree.inside(name)
     if not blocks:
         raise TargetError(
-            f"nginx: {tree.path} has no {name} block, so it serves no pages that could be tuned. Add one, or "
-            "start the nginx that serves them."
+            f"nginx: {tree.path} has no {name} block, so this nginx serves no pages that tuner could tune. "
+            "Add such a block, or start the nginx that serves your pages."
         )
     return blocks[0]

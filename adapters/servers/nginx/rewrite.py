@@ -53,11 +53,13 @@ def _check_missing(name: str, layout: Layout, installation: Installation) -> Non
     """Refuse a parameter without an active value, unless its directive can be added."""
     if name not in PARAMETERS:
         unknown = f"nginx: {name[:80]!r} is no setting that tuner changes in an installed nginx."
-        raise ConfigRejected(f"{unknown} Remove it from the search space.")
+        raise ConfigRejected(f"{unknown} Remove this setting from the search space.")
     setting = next((setting for setting in SETTINGS if name in setting.parameters), None)
     if setting is None or layout.find_given(setting).directives:
         reason = installation.facts.withheld.get(name, "its line has a form that tuner does not change")
-        raise ConfigRejected(f"nginx: {name} is not changed here: {reason}. Remove it from the search space.")
+        raise ConfigRejected(
+            f"nginx: tuner does not change {name} here: {reason}. Remove this setting from the search space."
+        )
 
 
 def _edit_settings(layout: Layout, changed: Config, values: Config, files: Files) -> Iterator[Edit]:

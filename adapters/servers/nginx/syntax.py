@@ -144,4 +144,4 @@ def _find_end_of_lua(text: str, place: int, path: PurePosixPath) -> int:
 def _broken(text: str, place: int, path: PurePosixPath) -> TargetError:
     shown = repr(text[place : place + 40]) if place < len(text) else "the file ends too early"
     unclear = f"{path}:{line_of(text, place)}: this is not nginx's syntax: {shown}."
-    return TargetError(f"{unclear} Correct it until `nginx -t` accepts it.")
+    return TargetError(f"{unclear} Correct the file until `nginx -t` accepts it.")

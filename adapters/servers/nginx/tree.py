@@ -23,7 +23,7 @@ def read_tree(installation: Installation) -> Directive:
 def find_main_file(installation: Installation) -> PurePosixPath:
     """Name the file that nginx is started with, which the check ends with."""
     if installation.service is None or not installation.service.check:
-        raise TargetError("nginx: the installation names no configuration file. Detect it again.")
+        raise TargetError("nginx: the installation names no configuration file. Run the command again.")
     return PurePosixPath(installation.service.check[-1])
 
 
@@ -50,7 +50,9 @@ class _Joined:
 
     def read(self, path: PurePosixPath) -> tuple[Directive, ...]:
         if path in self._open:
-            raise TargetError(f"{path}: this file includes itself. Correct it until `nginx -t` accepts it.")
+            raise TargetError(
+                f"{path}: this file includes itself. Correct the file until `nginx -t` accepts it."
+            )
         if path not in self._parsed:
             self._open.append(path)
             written = read_directives(self._files[path].decode(ENCODING), path)

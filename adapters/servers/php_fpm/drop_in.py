@@ -39,15 +39,18 @@ def write_drop_in(config: Config, installation: Installation) -> Files:
 def _refuse_nonsense(name: str, value: Scalar, current: Mapping[str, Scalar]) -> None:
     """Refuse what is not one value of the setting: it never reaches a file."""
     if name in OF_OPCACHE:
-        raise ConfigRejected(f"php-fpm: {name} is set in php.ini, for all pools. Write it there by hand.")
+        raise ConfigRejected(
+            f"php-fpm: {name} is set in php.ini for all pools. Change this setting in php.ini by hand."
+        )
     if name == SOCKET:
         raise ConfigRejected(
-            f"php-fpm: {name} is part of the web server's configuration, too. Change both by hand."
+            f"php-fpm: {name} is also part of the web server's configuration. Change both configurations by "
+            "hand."
         )
     if name not in current:
         raise ConfigRejected(
-            f"php-fpm: {name[:80]!r} is no setting of this pool with a known value. "
-            "Leave it out of the search space with `without:`."
+            f"php-fpm: {name[:80]!r} is no setting of this pool with a known value. Leave this setting out "
+            "of the search space with `without:`."
         )
     is_one = value in _KINDS_OF_PM if name == "pm" else type(value) is type(current[name])
     if not is_one:
@@ -73,8 +76,8 @@ def _write_file(lines: Mapping[str, str], files: Files, layout: Layout) -> Files
     for key in lines:
         if last[key].path != place:
             raise TargetError(
-                f"php-fpm: {last[key].path}:{last[key].line} sets {key} after {place} is read, and so "
-                "overrides it. Move that line, or leave the setting out of the search space with `without:`."
+                f"php-fpm: {last[key].path}:{last[key].line} sets {key} after {place}, and so overrides the "
+                "value there. Move that line, or leave the setting out of the search space with `without:`."
             )
     return {place: text.encode()}
 
@@ -86,8 +89,8 @@ def _find_place(files: Files, layout: Layout) -> PurePosixPath:
         if re.fullmatch(r"[^*?[]+/\*[^*?[/]*", str(pattern)):
             return pattern.with_name(f"{PurePosixPath(DROP_IN_NAME).stem}{pattern.name[1:]}")
     raise TargetError(
-        f"php-fpm: {layout.main} includes no directory where settings could be added. Add a line at its end: "
-        f"include={layout.main.parent}/pool.d/*.conf"
+        f"php-fpm: {layout.main} includes no directory for additional settings. Add a line at the end of "
+        f"this file: include={layout.main.parent}/pool.d/*.conf"
     )
 
 

@@ -73,8 +73,9 @@ def find_php_fpm(host: Host, package: str, addresses: Sequence[str] = (), *, nam
     if addresses:
         known = [f"{name} at {listen}" for _, _, dump in found for name, listen in dump.listening.items()]
         raise TargetError(
-            f"{host.name}: the load leads to {', '.join(addresses)}, where no pool of php-fpm listens. There "
-            f"is {', '.join(known) or 'no pool'}. Correct load.path, or leave php-fpm out of `servers:`."
+            f"{host.name}: the load leads to {', '.join(addresses)}, and no pool of php-fpm listens there. "
+            f"Known pools: {', '.join(known) or 'none'}. Correct load.path, or leave php-fpm out of "
+            "`servers:`."
         )
     program, about, dump = found[0]
     pools = dump.listening
@@ -191,8 +192,8 @@ def list_programs(host: Host, package: str, named: str = "") -> tuple[str, ...]:
     versions = {each[0]: (int(each[1] or 0), int(each[2] or 0)) for each in found}
     if not versions:
         raise TargetError(
-            f"{host.name}: there is no php-fpm in {', '.join(DIRECTORIES)}, and root runs it from no other "
-            f"path. Install it with: {say_install(host, package)}"
+            f"{host.name}: no php-fpm is in {', '.join(DIRECTORIES)}, and tuner runs php-fpm as root only "
+            f"from there. Install php-fpm with: {say_install(host, package)}"
         )
     return tuple(sorted(versions, key=lambda program: versions[program], reverse=True))
 
@@ -215,8 +216,8 @@ def layout_of(installation: Installation) -> Layout:
     if not isinstance(layout, Layout) or not layout.pool:
         pools = layout.pools if isinstance(layout, Layout) else {}
         raise TargetError(
-            f"php-fpm: there are the pools {', '.join(pools)}, and tuner does not know which one the load "
-            f"uses. Add the web server before it to `servers:`, or name the pool {USUAL_POOL}."
+            f"php-fpm: php-fpm has the pools {', '.join(pools)}, and tuner does not know which pool the load "
+            f"uses. Add the web server in front of php-fpm to `servers:`, or name the pool {USUAL_POOL}."
         )
     return layout
 

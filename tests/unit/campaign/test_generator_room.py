@@ -56,7 +56,7 @@ def test_threads_and_cpus_are_given_by_what_both_sides_used(settings):
     assert not placement.server_cpus & placement.generator_cpus
     assert campaign.runner.setup.load.shape.threads == len(placement.generator_cpus) == moved.threads >= 2
     assert campaign.storage.recall(METRIC) is Metric.GOODPUT
-    assert "the calibration starts again" in campaign.progress.notes[0]
+    assert "The calibration starts again" in campaign.progress.notes[0]
 
 
 def test_trials_before_the_move_say_nothing_after_it(settings):

@@ -82,7 +82,7 @@ def test_windows_that_the_study_file_sets_stay_and_the_needed_ones_are_said(tmp_
     assert campaign.setup.load.response_s == pytest.approx(
         1.0, rel=0.1
     )  # the queue of a window is waited for
-    assert "`window_s:` sets windows of 1 s, where tuner would choose 2 s" in campaign.progress.notes[0]
+    assert "`window_s:` sets windows of 1 s, and tuner would choose 2 s" in campaign.progress.notes[0]
 
 
 def test_a_study_that_is_resumed_keeps_its_windows(tmp_path):

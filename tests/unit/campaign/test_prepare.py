@@ -53,12 +53,12 @@ def test_a_parameter_whose_server_is_not_in_the_study_is_refused(tmp_path):
     ("load", "message"),
     [
         ({"generator": "ab", "requests": (RequestKind(path="/a"),)}, r"yaml: load: load gen.* ab: .* mix"),
-        ({"generator": "wrk", "requests_total": 10_000}, "wrk: it sends for a time.* Use ab or h2load"),
-        ({"generator": "h2load", "keepalive": False}, "h2load: it never ends"),
+        ({"generator": "wrk", "requests_total": 10_000}, "wrk: it sends for a fixed time.* Use ab or h2load"),
+        ({"generator": "h2load", "keepalive": False}, "h2load: h2load never ends"),
         ({"generator": "ab", "protocol": "h2c"}, "ab: it speaks"),
-        ({"generator": "wrk", "rate_rps": 100}, "wrk: it sends as fast .* cannot hold 100 requests/s"),
-        ({"generator": "k6", "rate_rps": 100}, "k6: it does not count .* Use h2load or oha or vegeta"),
-        ({"generator": "h2load", "rate_rps": 12_500}, "100 requests/s on a conn.*`connections: 125` or more"),
+        ({"generator": "wrk", "rate_rps": 100}, "wrk: it sends as fast .* cannot keep a rate of 100"),
+        ({"generator": "k6", "rate_rps": 100}, "k6: it cannot measure .* Use h2load or oha or vegeta"),
+        ({"generator": "h2load", "rate_rps": 12_500}, "at most 100 requests/s.*`connections: 125` or more"),
     ],
 )  # fmt: skip
 def test_a_load_that_its_generator_cannot_send_is_refused_before_anything_runs(tmp_path, load, message):
@@ -105,7 +105,7 @@ def test_a_rig_knows_its_study_and_its_load(tmp_path):
         ),
         ("generator: wrk", "generator: wkr", r"load generator: there is no 'wkr'\. Did you mean wrk\?"),
         ("servers: [nginx]", "servers: [ngnix]", r"server: there is no 'ngnix'\. Did you mean nginx\?"),
-        ("seed: 1", "content: ./nowhere", r"content: \./nowhere: there is no such directory"),
+        ("seed: 1", "content: ./nowhere", r"content: \./nowhere: the directory does not exist"),
     ],
 )
 def test_what_is_refused_before_anything_runs_names_the_study_file(tmp_path, old, new, said):

@@ -90,8 +90,8 @@ def test_values_out_of_range_are_pulled_into_it():
 @pytest.mark.parametrize(
     ("more", "servers", "words"),
     [
-        ("warm_start: [nowhere.yaml]", "nginx", ["nowhere.yaml", "no such file"]),
-        ("warm_start: [later.yaml]", "nginx", ["later.yaml", "this is the study itself"]),
+        ("warm_start: [nowhere.yaml]", "nginx", ["nowhere.yaml", "the file does not exist"]),
+        ("warm_start: [later.yaml]", "nginx", ["later.yaml", "this entry names your study itself"]),
         ("warm_start: [earlier.yaml]", "apache", ["earlier.yaml", "nginx", "Leave this entry out"]),
     ],
 )

@@ -34,7 +34,7 @@ def test_the_rules_of_one_server_come_with_the_shared_ones_and_those_of_the_kern
         (("--rules", "--markdown"), "--rules: rules are printed as text or JSON."),
         (("--rules", "-o", "rules.html"), "--rules: rules are printed as text or JSON."),
         (("ngnix", "--rules"), "Did you mean nginx"),
-        (("--corpus", "none"), "there is no such corpus"),
+        (("--corpus", "none"), "the corpus does not exist"),
     ],
 )
 def test_what_cannot_be_done_is_refused_before_a_look(tmp_path: Path, arguments, said):

@@ -82,7 +82,7 @@ def test_what_nobody_foresaw_has_a_code_of_its_own_and_no_traceback():
 
     assert ended.returncode == FAULT
     assert ended.stderr.startswith(
-        "tuner: this is a fault of tuner's own (ZeroDivisionError: nobody foresaw it)."
+        "tuner: this is a fault in tuner itself (ZeroDivisionError: nobody foresaw it)."
     )
     assert "--debug" in ended.stderr
     assert "Traceback" not in ended.stderr
@@ -119,8 +119,8 @@ def test_output_that_cannot_be_written_is_an_error_and_no_verdict(arguments):
 
     assert ended.returncode == FAULT
     assert ended.stderr == (
-        "tuner: output: it cannot be written (No space left on device). Free some space, or write it "
-        "elsewhere.\n"
+        "tuner: output: tuner cannot write the output (No space left on device). Free some space, or write "
+        "the output to another place.\n"
     )
 
 

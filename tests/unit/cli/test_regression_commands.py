@@ -31,7 +31,7 @@ def test_a_margin_is_a_percentage_or_a_share(text: str, share: float):
 
 @pytest.mark.parametrize("text", ["", "3", "51%", "-1%", "nan", "inf", "3%%", "٣%", "1e-2"])
 def test_what_is_no_margin_is_refused(text: str):
-    with pytest.raises(UsageError, match=r"--margin: .*Write it as 3% or 0.03"):
+    with pytest.raises(UsageError, match=r"--margin: .*Write a share such as 3% or 0.03"):
         read_margin(text)
 
 
@@ -78,5 +78,5 @@ def test_the_summary_of_a_step_is_where_github_says(monkeypatch: pytest.MonkeyPa
     assert find_step_summary() == Path("/tmp/step.md")  # noqa: S108
 
     monkeypatch.delenv("GITHUB_STEP_SUMMARY")
-    with pytest.raises(UsageError, match=r"is no step of GitHub Actions. Use --summary FILE"):
+    with pytest.raises(UsageError, match=r"does not run in GitHub Actions. Use --summary FILE"):
         find_step_summary()

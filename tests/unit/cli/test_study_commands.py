@@ -32,10 +32,10 @@ def test_a_study_in_which_nothing_was_measured_has_nothing_to_show():
     refuse_unmeasured(STUDY, MEASURED)
     with pytest.raises(
         UsageError,
-        match=r"^nginx.yaml: nothing is measured yet, the study is stopped. Resume with: tuner run",
+        match=r"^nginx.yaml: the study has no measurements yet, and is stopped. Resume with: tuner run",
     ):
         refuse_unmeasured(STUDY, begun)
-    with pytest.raises(UsageError, match=r"the study is running. Look again later"):
+    with pytest.raises(UsageError, match=r"and is running. Run this command again later"):
         refuse_unmeasured(STUDY, replace(begun, state="running"))
 
 
@@ -50,7 +50,10 @@ def test_why_nothing_was_measured_is_said():
     ("ahead", "said"),
     [
         (RunForecast(preset="standard", minutes=75, is_begun=False), "about 1 h 15 min. "),
-        (RunForecast(preset="standard", minutes=75, is_begun=False), "Shorter: --preset quick."),
+        (
+            RunForecast(preset="standard", minutes=75, is_begun=False),
+            "For a shorter run, use --preset quick.",
+        ),
         (RunForecast(preset="quick", minutes=5, is_begun=False), "preset quick, about 5 min 00 s. "),
         (RunForecast(preset="standard", minutes=75, is_begun=True), "about 1 h 15 min in all. "),
     ],
@@ -84,7 +87,10 @@ def test_measurements_go_on_with_the_preset_of_the_run_and_say_so(tmp_path, caps
     assert capsys.readouterr().err == ""
     assert settle_length(settings, None) == "standard"
     said = capsys.readouterr().err
-    assert "uses the preset standard, with which the study was run. Choose another with --preset." in said
+    assert (
+        "uses the preset standard, as this study was run with it. To choose another preset, use --preset."
+        in said
+    )
 
 
 @pytest.mark.parametrize("command", [show, explain, report])

@@ -72,7 +72,7 @@ def test_root_neither_applies_nor_verifies_a_study_file_that_others_may_write(tm
     study.path.chmod(0o666)
     reading = Reading(settings=study, space=small_space(), summary=make_summary(searches=4), setup=None)
 
-    with pytest.raises(UsageError, match="other users may write to it"):
+    with pytest.raises(UsageError, match="other users may write to this file"):
         apply_winner(reading, host_name=None, url=None, confirm_within_s=60)
-    with pytest.raises(UsageError, match="other users may write to it"):
+    with pytest.raises(UsageError, match="other users may write to this file"):
         verify(reading)

@@ -44,7 +44,7 @@ def test_a_check_says_what_will_run_where_and_how_the_default_did(settings):
 
     for said in (
         "study      simulated", "nginx 1.22.1, sysctl 6.18.44 on web1: 1,234 requests/s, 0 failures with wrk",
-        "100 connections", "web1, Linux 6.18.44, 2 CPUs", "5 parameters are tuned",
+        "100 connections", "web1, Linux 6.18.44, 2 CPUs", "tuner tunes 5 parameters",
         "server on CPU 0, generator on CPU 1", "simulated.study/ only", "started in 0.12 s",
     ):  # fmt: skip
         assert said in text
@@ -57,8 +57,8 @@ def test_a_check_ends_with_the_three_things_that_matter_and_ready(settings):
 
     assert found.as_text().splitlines() == [
         "default    nginx 1.22.1, sysctl 6.18.44 on web1: 1,234 requests/s, 0 failures with wrk 4.1.0",
-        f"writes     {settings.folder}/ only; the installed services are not touched",
-        f"search     5 parameters are tuned, about 5 min 00 s with preset {settings.preset}",
+        f"writes     {settings.folder}/ only; tuner does not touch installed services",
+        f"search     tuner tunes 5 parameters in about 5 min 00 s with preset {settings.preset}",
         f"ready      tuner run {settings.path}",
     ]
     assert found.as_text(is_verbose=True).splitlines()[-4:] == found.as_text().splitlines()
@@ -85,7 +85,9 @@ def test_a_bound_that_the_default_itself_breaks_is_a_warning_with_the_remedy(tmp
     settings = write_study(tmp_path, more="constraints: [failure_rate <= 0.001]\n")
     (warning,) = findings(settings, window=window(997, failed=3)).warnings
 
-    assert warning.startswith("constraint failure_rate <= 0.001: the default itself exceeds this limit here.")
+    assert warning.startswith(
+        "constraint failure_rate <= 0.001: the default itself exceeds this limit on this host."
+    )
     assert warning.endswith("For no worse than now, write failure_rate <= default")
     assert findings(settings, window=window(9999, failed=1)).warnings == ()
 
@@ -99,7 +101,7 @@ def test_a_bound_by_what_the_default_has_is_no_warning(tmp_path):
 def test_a_check_says_when_servers_see_the_hosts_processes(settings):
     found = replace(findings(settings), sees_host=True)
 
-    assert "warning    sandbox: servers in it see this machine's processes" in found.as_text()
+    assert "warning    sandbox: servers in the sandbox see this machine's processes" in found.as_text()
     assert "see this machine's processes" in found.as_json()["warnings"][0]
     assert "see this machine's processes" not in findings(settings).as_text()
 
@@ -217,7 +219,7 @@ def test_what_was_not_tried_is_said(settings):
     assert "not tried  optimizer mine:Sampler: its code runs only with --trust" in found.as_text()
     assert found.as_json()["not_tried"] == list(found.unseen)
     path = found.setup.settings.path
-    ready = f"ready      tuner run {path}, as far as was tried; the rest: tuner check {path} --trust"
+    ready = f"ready      tuner run {path}; some parts are not tried yet: tuner check {path} --trust"
     assert found.as_text().splitlines()[-1] == ready
     assert findings(settings).as_text().splitlines()[-1] == f"ready      tuner run {path}"
 
@@ -244,7 +246,7 @@ def test_what_cannot_act_under_the_load_is_told_with_its_reason(settings, closed
 
     told = "it acts only with keep-alive"
     inert = setup.space.inert
-    assert f"{len(inert)} more cannot act under this load (listed by -v)" in found.as_text()
+    assert f"{len(inert)} more have no effect under this load (to list them, add -v)" in found.as_text()
     assert told not in found.as_text()
     (line,) = [each for each in found.as_text(is_verbose=True).splitlines() if each.endswith(told)]
     names = line.removeprefix("cannot act ").removesuffix(f": {told}").split(", ")
@@ -298,7 +300,7 @@ def test_windows_with_few_requests_for_a_p99_are_a_warning(settings):
 
     assert "a p99 needs 1,000 requests in a window" in str(windows)
     (warning,) = replace(findings(few), windows=windows).warnings
-    assert "a window has 180 requests, and its p99 rests on the slowest 2." in warning
+    assert "a window has 180 requests, so its p99 depends on only the 2 slowest requests." in warning
 
 
 def test_a_default_that_does_not_take_the_rate_is_refused_with_what_it_serves(monkeypatch, settings):
@@ -311,7 +313,9 @@ def test_a_default_that_does_not_take_the_rate_is_refused_with_what_it_serves(mo
     with bench.deployed() as deployment, pytest.raises(TargetError) as refused:
         refuse_rate(asked, load, [replace(window(2900), verdicts=(busy,))], deployment)
 
-    assert "load.rate: 3,500 requests/s are due, and the default serves about 2,000." in str(refused.value)
+    assert "load.rate: the study asks for 3,500 requests/s, and the default serves only about 2,000." in str(
+        refused.value
+    )
     assert "Write `rate: 1400` or less" in str(refused.value)
     assert "failure_rate <= 0.001 unlike default" in str(refused.value)
     assert [argv[3] for argv in bench.asked] == [""]  # without a rate

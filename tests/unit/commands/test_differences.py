@@ -160,7 +160,7 @@ def test_names_in_a_patch_begin_at_the_root_when_a_link_leads_out_of_the_servers
 @pytest.mark.parametrize(
     ("text", "winning", "reason"),
     [
-        ("", {"num_threads": 3}, "/etc/h2o/h2o.conf: there is no such file"),
+        ("", {"num_threads": 3}, "the file /etc/h2o/h2o.conf does not exist"),
         (h2o.DEBIAN, {"access_log": "off"}, "'access-log' is no setting that tuner changes here"),
     ],
 )
@@ -247,9 +247,13 @@ def test_what_a_private_instance_does_not_tell_of_the_installed_sites_is_said(tm
     plain = change_private_nginx(tmp_path, b"events {} http { server { listen 80; } }", open_file_cache=1000)
 
     site, unlike, deeper = found.doubts
-    assert site.startswith("nginx: http://shop.example/ was never measured, only a private instance.")
+    assert site.startswith(
+        "nginx: http://shop.example/ was never measured; the study measured only a private instance."
+    )
     assert "worker_connections 4096 instead of 768" in unlike
-    assert deeper.startswith(f"keepalive_requests: also set at {nginx.MAIN}:3; the requests answered there")
+    assert deeper.startswith(
+        f"keepalive_requests: {nginx.MAIN}:3 set this as well; requests that these parts"
+    )
     assert plain.doubts == ()
 
 
@@ -260,5 +264,5 @@ def test_another_machine_than_the_measured_one_is_named(tmp_path: Path) -> None:
 
     assert [*describe_moved(reading, setup)] == []
     assert [*describe_moved(reading, other)] == [
-        "web2 was never measured, only web1. The gain may be another here"
+        "the study measured web1, and never web2. The gain on web2 may differ"
     ]

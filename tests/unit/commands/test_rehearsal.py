@@ -72,7 +72,7 @@ def test_an_earlier_study_that_is_not_there_is_refused(tmp_path):
 
     with pytest.raises(
         UsageError,
-        match=r"simulated\.yaml: warm_start: .*gone\.yaml: there is no such file\. Name the file of an",
+        match=r"simulated\.yaml: warm_start: .*gone\.yaml: the file does not exist\. Name the file of an",
     ):
         try_all(settings)
 

@@ -71,7 +71,7 @@ def test_of_several_hosts_each_has_the_trials_of_the_preset_but_not_those_that_a
 
 def test_time_that_is_too_short_for_the_preset_is_refused_and_another_preset_can_be_taken(settings, storage):
     with pytest.raises(
-        UsageError, match=r"0\.5 minutes are too few for the preset 'standard', .* takes 3\.0"
+        UsageError, match=r"0\.5 minutes are too few: the shortest run of the preset 'standard' takes 3\.0"
     ):
         settle_plan(settings, storage, preset="standard", minutes=0.5)
 
@@ -189,7 +189,7 @@ def test_there_is_no_winner_before_the_confirmation(settings):
     settings.folder.mkdir()
     storage = open_storage(settings.storage_url, settings.name)
 
-    with pytest.raises(UsageError, match=r"there is no winner yet. Finish the study with `tuner run`"):
+    with pytest.raises(UsageError, match=r"the study has no winner yet. Finish the study with `tuner run`"):
         resolve(settings, setup, "winner")
     storage.remember(
         CONFIRMATION,

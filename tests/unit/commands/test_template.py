@@ -36,7 +36,7 @@ def test_a_server_that_only_a_study_describes_has_an_example_to_replace(tmp_path
 
 
 def test_an_example_takes_no_options_of_other_servers(tmp_path):
-    with pytest.raises(UsageError, match="the study of command describes its server itself"):
+    with pytest.raises(UsageError, match="the study of command itself describes the server"):
         write_study("command", tmp_path / "app.yaml", backend="h2o")
 
 
@@ -98,7 +98,7 @@ def test_missing_folders_are_made(tmp_path):
 def test_a_file_that_is_there_is_never_overwritten(tmp_path):
     (tmp_path / "nginx.yaml").write_text("mine\n")
 
-    with pytest.raises(UsageError, match="this file exists already"):
+    with pytest.raises(UsageError, match="this file already exists"):
         write_study("nginx", tmp_path / "nginx.yaml")
     assert (tmp_path / "nginx.yaml").read_text() == "mine\n"
 
@@ -106,7 +106,7 @@ def test_a_file_that_is_there_is_never_overwritten(tmp_path):
 def test_a_broken_link_is_not_followed(tmp_path):
     (tmp_path / "nginx.yaml").symlink_to(tmp_path / "elsewhere")
 
-    with pytest.raises(UsageError, match="this file exists already"):
+    with pytest.raises(UsageError, match="this file already exists"):
         write_study("nginx", tmp_path / "nginx.yaml")
     assert not (tmp_path / "elsewhere").exists()
 
@@ -162,7 +162,7 @@ def test_a_server_is_written_with_what_stands_behind_it(tmp_path, server, backen
     [
         ("nginx", "sysctl", "nginx cannot pass requests to sysctl, which answers no requests"),
         ("h2o", "websocket-echo", r"h2o cannot pass requests to websocket-echo \(websocket\)"),
-        ("nginx", "varnish", r"there is no backend 'varnish'\. Use one of: apache, .*websocket-echo"),
+        ("nginx", "varnish", r"no backend has the name 'varnish'\. Use one of: apache, .*websocket-echo"),
     ],
 )
 def test_what_it_cannot_ask_is_refused(tmp_path, server, backend, said):

@@ -63,7 +63,7 @@ def test_what_no_corpus_holds_is_not_written(tmp_path):
 def test_a_pipe_is_not_read(tmp_path):
     os.mkfifo(tmp_path / "endless.json")
 
-    with pytest.raises(UsageError, match=r"endless\.json: this is no regular file"):
+    with pytest.raises(UsageError, match=r"endless\.json: the entry is no regular file"):
         read_corpus(tmp_path)
 
 
@@ -71,12 +71,14 @@ def test_more_than_memory_bears_is_not_read(tmp_path):
     with (tmp_path / "sparse.json").open("wb") as file:
         file.truncate(MOST_BYTES + 1)
 
-    with pytest.raises(UsageError, match="it has 1 files of 256 MiB in all, more than tuner reads at once"):
+    with pytest.raises(
+        UsageError, match="the folder has 1 files of 256 MiB in all, more than tuner reads at once"
+    ):
         read_corpus(tmp_path)
 
 
 def test_a_corpus_that_is_not_there_is_filled_first(tmp_path):
-    with pytest.raises(UsageError, match=r"there is no such corpus.*tuner corpus add"):
+    with pytest.raises(UsageError, match=r"the corpus does not exist.*tuner corpus add"):
         read_corpus(tmp_path / "nowhere")
 
 

@@ -63,9 +63,13 @@ def test_a_server_that_only_passes_requests_on_stands_before_one_that_answers():
         ),
         ({"a": FRONT, "b": FRONT}, {"a": "b", "b": "a"}, "b passes requests back to a, in a circle"),
         ({"a": FRONT, "b": FRONT, "c": FRONT}, {"a": "c"}, "no server passes requests to b"),
-        ({"a": BALANCER}, {}, r"a answers nothing itself, .* Put a server behind it, as `servers: \[a, WEB"),
-        ({"a": FRONT, "b": BALANCER}, {}, "b answers nothing itself"),
-        ({"a": BALANCER, "kernel": KERNEL}, {}, "a answers nothing itself"),
+        (
+            {"a": BALANCER},
+            {},
+            r"a answers no request itself, .* Put a server behind it, as `servers: \[a, WEB",
+        ),
+        ({"a": FRONT, "b": BALANCER}, {}, "b answers no request itself"),
+        ({"a": BALANCER, "kernel": KERNEL}, {}, "a answers no request itself"),
     ],
 )
 def test_servers_that_cannot_stand_so_are_refused(

@@ -247,7 +247,7 @@ def test_a_host_that_does_not_tell_its_addresses_is_not_believed():
     target = networked("web1", TARGET)
     silent = networked("gen1")
 
-    with pytest.raises(TargetError, match="gen1: /proc/net/fib_trie does not list its addresses"):
+    with pytest.raises(TargetError, match="gen1: /proc/net/fib_trie does not list the addresses"):
         check_load_target(parse_url(f"http://{TARGET}/"), target, {"gen1": silent})
 
 
@@ -298,7 +298,7 @@ def test_addresses_that_cannot_be_read_are_an_error_that_names_the_host(path: st
     told = {"/proc/net/fib_trie": b"LOCAL", path: content}
     host.commands["cat"] = lambda _host, argv, _stdin: completed(argv, stdout=told.get(argv[-1], b""))
 
-    with pytest.raises(TargetError, match="web1: the addresses in /proc/net"):
+    with pytest.raises(TargetError, match="web1: tuner cannot read the addresses in /proc/net"):
         read_network(host)
 
 
@@ -306,5 +306,5 @@ def test_a_resolver_that_talks_nonsense_is_an_error_that_names_the_host():
     source = networked("gen1", "192.0.2.9")
     source.commands["getent"] = lambda _host, argv, _stdin: completed(argv, stdout=b"no-address STREAM x\n")
 
-    with pytest.raises(TargetError, match="gen1: the output of `getent ahosts"):
+    with pytest.raises(TargetError, match="gen1: tuner cannot read the output of `getent ahosts"):
         check_load_target(parse_url("http://balancer/"), networked("web1", TARGET), {"gen1": source})

@@ -183,7 +183,7 @@ def test_a_study_may_compare_every_body():
     assert page.kind.body.content == b"abc"
     with pytest.raises(AnotherPage):
         page.refuse_another(answer(b"abd"), "http://a/")
-    with pytest.raises(NotReady, match=r"two different bodies, which no checksum fits\. Write `body: any`"):
+    with pytest.raises(NotReady, match=r"two different bodies, so no checksum fits both\. Write `body: any`"):
         learn(giving(b"abc", b"abd"), judged(BodyCheck.CHECKSUM))
 
 

@@ -42,7 +42,7 @@ def test_a_target_without_curl_is_told_what_is_missing():
     argv = ["no-such-program" if word == "curl" else word for word in command.argv]
     ended = LocalHost().run(argv, timeout_s=5)
 
-    with pytest.raises(TargetError, match=r"curl, which is not installed there.*apt-get install curl"):
+    with pytest.raises(TargetError, match=r"this host has no curl.*apt-get install curl"):
         read_answer(ended, LocalHost())
 
 
@@ -167,7 +167,7 @@ def test_an_answer_over_another_protocol_than_was_asked_for_is_none():
 
     found = request(sandbox, URL, manner=Manner(keepalive=True, protocol=H2), timeout_s=5)
 
-    assert (found.status, found.said) == (0, "it speaks HTTP/1.1 where h2 was asked for")
+    assert (found.status, found.said) == (0, "the server speaks HTTP/1.1 instead of h2")
 
 
 def test_the_certificate_is_checked_by_its_file_and_another_one_is_named_as_the_reason():
@@ -183,8 +183,8 @@ def test_the_certificate_is_checked_by_its_file_and_another_one_is_named_as_the_
     assert "--cacert" in sandbox.ran[0]
     assert "/own/certificate.pem" in sandbox.ran[0]
     assert found.said == (
-        "its certificate is not the expected one: curl: (60) SSL certificate problem: self-signed "
-        "certificate. Set `load.ca:` to the file that signed it, or `load.verify: false`"
+        "the certificate of the server is not trusted: curl: (60) SSL certificate problem: self-signed "
+        "certificate. Set `load.ca:` to the CA file of this certificate, or set `load.verify: false`"
     )
 
 

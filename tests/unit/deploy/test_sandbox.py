@@ -321,7 +321,7 @@ def test_a_compressed_file_of_an_old_page_is_no_page_of_the_study():
     content = Content(directory=PurePosixPath("/srv/www"), path="/index.html", body_bytes=615)
 
     with (
-        pytest.raises(NotReady, match="a page of 3 bytes when it is unpacked, where 615 bytes"),
+        pytest.raises(NotReady, match="a page of 3 uncompressed bytes, where 615 bytes"),
         replace(plan(curl=lambda *_: old, content=content), load=ExpectedLoad(manner=manner)).deploy({}),
     ):
         pass
@@ -385,7 +385,10 @@ def test_a_check_that_hangs_is_rejected():
     site_plan = plan()
     host_of(site_plan).commands[sys.executable] = lambda *_: completed(returncode=-9, timed_out=True)
 
-    with pytest.raises(ConfigRejected, match="did not finish its check within 1 s"), site_plan.deploy({}):
+    with (
+        pytest.raises(ConfigRejected, match="did not finish the check of the configuration within 1 s"),
+        site_plan.deploy({}),
+    ):
         pass
 
 

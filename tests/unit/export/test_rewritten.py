@@ -85,7 +85,7 @@ def test_a_file_that_is_added_is_taken_away_by_a_script_wherever_it_is() -> None
 
 
 def test_settings_that_the_files_cannot_be_given_are_to_be_changed_by_hand() -> None:
-    why = "h2o: sendfile is written here in a form that tuner does not change."
+    why = "h2o: sendfile has a form in this file that tuner does not change."
     rewritten = Rewritten(
         before={MAIN: b"b: 2\n"}, after={MAIN: b"b: 3\n"}, service=None, by_hand={"sendfile": why}
     )

@@ -286,7 +286,7 @@ def test_files_below_one_mount_that_can_only_be_read_are_one_sentence():
 
     assert str(conflict) == (
         "the file system is mounted read-only (/etc/nginx/mime.types and 2 more files below /etc). "
-        "Mount it for writing: mount -o remount,rw."
+        "Mount the file system for writing: mount -o remount,rw."
     )
 
 
@@ -318,7 +318,7 @@ def test_a_host_that_does_not_answer_everything_is_not_called_free_of_conflicts(
     there = host()
     there.run_all = lambda commands: MemoryHost.run_all(there, commands[:3])
 
-    with pytest.raises(TargetError, match="web1: the programs that run there cannot be listed"):
+    with pytest.raises(TargetError, match="web1: tuner cannot list the programs that run on this host"):
         find(there)
 
 

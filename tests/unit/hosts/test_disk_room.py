@@ -46,7 +46,7 @@ def test_a_disk_that_does_not_change_is_let_be():
 
 def test_a_disk_that_is_full_at_first_is_refused_with_what_is_needed():
     with pytest.raises(
-        TargetError, match=r"web: /var/log has only 49 MiB of 1,000 MiB left, .* 50 MiB must be left"
+        TargetError, match=r"web: /var/log has only 49 MiB of 1,000 MiB left, .* tuner needs at least 50 MiB"
     ):
         DiskRoom.of("web", LOGS).look(shown(lib=900, log=49))
 
@@ -84,7 +84,8 @@ def test_a_session_writes_what_its_study_allows_and_no_more():
     for free in (900, 860, 890, 850):  # rotated in between
         room.look(shown(log=free))
     with pytest.raises(
-        TargetError, match=r"web: this run has written as much to /var/log as it may.* `target.logs_mib:`"
+        TargetError,
+        match=r"web: tuner stopped this run, because it wrote more to /var/log than .* `target.logs_mib:`",
     ):
         room.look(shown(log=829))
 
@@ -102,8 +103,7 @@ def test_how_fast_logs_grow_is_said_with_where_a_run_ends():
     (growth,) = measure_growth(room, shown(log=600, lib=300), shown(log=598, lib=301), duration_s=2.0)
 
     assert growth.describe(minutes=5) == (
-        "about 60 MiB a minute under load on /var/log, up to 300 MiB in a run at this rate; the run ends "
-        "when it "
-        "has written 500 MiB (target.logs_mib)"
+        "about 60 MiB a minute under load on /var/log, up to 300 MiB in a run at this rate; tuner ends "
+        "the run when it has written 500 MiB (target.logs_mib)"
     )
-    assert "500 MiB, before it is finished" in growth.describe(minutes=75)
+    assert "500 MiB, before its planned end" in growth.describe(minutes=75)

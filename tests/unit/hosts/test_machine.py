@@ -136,7 +136,7 @@ def test_others_can_open_as_many_files_as_their_hard_limit():
 
 @pytest.mark.parametrize("missing", ["memory", "online"])
 def test_what_is_no_linux_is_refused(missing: str):
-    with pytest.raises(TargetError, match="its memory or CPUs cannot be read"):
+    with pytest.raises(TargetError, match="tuner cannot read the memory or the CPUs of this host"):
         read_machine(host_with(**{missing: ""}))
 
 

@@ -43,7 +43,7 @@ def test_the_main_file_is_read_first_and_the_others_in_the_order_of_their_names(
 
 
 def test_a_missing_main_file_names_the_package():
-    with pytest.raises(TargetError, match=r"zephyr\.conf: there is no such file\. Restore it, or reinstall"):
+    with pytest.raises(TargetError, match=r"zephyr\.conf does not exist\. Restore this file, or reinstall"):
         read_files(host(), MAIN, package="zephyr")
 
 
@@ -76,7 +76,9 @@ def test_a_pipe_a_device_or_an_endless_file_is_refused_before_it_is_read(tmp_pat
         file.truncate(LARGEST_FILE_BYTES + 1)
 
     for path in (tmp_path / "link", tmp_path / "long", tmp_path, Path("/dev/zero")):
-        with pytest.raises(TargetError, match=f"{path} cannot be read: it is no file, or larger than 16 MiB"):
+        with pytest.raises(
+            TargetError, match=f"cannot read {path}: the path is no file, or the file is larger than 16 MiB"
+        ):
             find_readable(LocalHost(), [PurePosixPath(path)])
 
 

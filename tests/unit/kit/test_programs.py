@@ -50,8 +50,8 @@ def test_a_program_in_its_place_comes_first():
 
 def test_a_program_that_is_nowhere_and_does_not_run_is_to_be_installed():
     said = (
-        r"^memory: there is no program 'nginx' that may be run. It is not at /usr/sbin/nginx, and root runs "
-        r"it from no other path. Install it with: apt-get install nginx$"
+        r"^memory: there is no program 'nginx' that may be run. tuner runs this program "
+        r"as root only from /usr/sbin/nginx. Install the program with: apt-get install nginx$"
     )
     with pytest.raises(TargetError, match=said):
         find_program(MemoryHost(), NAMES, "-V", package="nginx")
@@ -61,7 +61,9 @@ def test_a_program_that_the_study_names_is_the_only_one():
     host = MemoryHost(commands={"/opt/own/nginx": say_version, "nginx": say_version})
 
     assert find_program(host, NAMES, "-V", package="nginx", named="/opt/own/nginx")[0] == "/opt/own/nginx"
-    with pytest.raises(TargetError, match=r"there is no program /opt/lost .* Correct `program:`") as refused:
+    with pytest.raises(
+        TargetError, match=r"tuner cannot run the program /opt/lost.* Correct `program:`"
+    ) as refused:
         find_program(host, NAMES, "-V", package="nginx", named="/opt/lost")
     assert "nstall" not in str(refused.value)
 

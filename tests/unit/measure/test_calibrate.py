@@ -89,7 +89,7 @@ def test_two_generators_that_get_more_than_one_show_that_it_is_too_small(bench):
     found = run(bench)
 
     assert found.second_generator == pytest.approx(2.0)
-    assert "one is too small, give it more threads" in found.lines()[2]
+    assert "one generator is too small; give the generator more threads" in found.lines()[2]
 
 
 def test_two_generators_that_share_what_the_server_gives_show_reserves(bench):

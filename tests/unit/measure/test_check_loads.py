@@ -53,9 +53,9 @@ def test_a_command_that_has_no_place_for_a_change_is_not_asked_for_it():
 
 def test_bounds_of_ports_and_of_one_connection_leave_check_loads_out():
     assert chosen(Wrk(), connections=8000)[1] == {
-        "32000 connections": "a load host has too few local ports for it"
+        "32000 connections": "a load host has too few local ports for this load"
     }
-    assert chosen(Wrk(), connections=1)[1] == {"1 connection": "it is the study's own load"}
+    assert chosen(Wrk(), connections=1)[1] == {"1 connection": "this load is the study's own load"}
 
 
 def test_installed_services_get_no_slow_clients():

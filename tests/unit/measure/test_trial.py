@@ -110,7 +110,7 @@ def test_a_server_that_stops_answering_in_its_second_window_is_stalled_and_the_f
     bench.script = scripted(FINE, FINE, NOTHING)
     kept = []
 
-    with bench.deployed() as deployment, pytest.raises(Stalled, match="nothing was answered"):
+    with bench.deployed() as deployment, pytest.raises(Stalled, match="the server answered no request"):
         measure_trial(deployment, bench.load, PLAN, NO_JUDGES, RetryBudget(), kept.append)
     assert [window.correct for window in kept] == [1000]
 
@@ -141,7 +141,10 @@ def test_a_server_that_dies_with_the_generator_has_crashed_too(bench):
 def test_output_that_is_not_understood_twice_in_a_row_is_a_failed_load(bench):
     bench.script = scripted(FINE, GARBAGE)
 
-    with pytest.raises(LoadFailed, match=re.escape("failed 2 times in a row, but not with the default")):
+    with pytest.raises(
+        LoadFailed,
+        match=re.escape("failed 2 times in a row with this configuration, but not with the default"),
+    ):
         Measured(bench)
     assert len(bench.asked) == 3
 
@@ -170,7 +173,7 @@ def test_a_generator_that_runs_out_of_ports_again_and_again_is_no_fault_of_the_c
     measured = Measured(bench)
 
     assert not any(window.is_valid for window in measured.windows)
-    assert "the load generator reached a limit of its own: no local ports; lower `connections:`" in said(
+    assert "the load generator reached one of its own limits: no local ports; lower `connections:`" in said(
         measured.windows[-1]
     )
     assert len(bench.asked) == 4

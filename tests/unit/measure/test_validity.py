@@ -69,7 +69,7 @@ def test_a_load_host_that_is_lost_is_never_the_configurations_fault(in_row):
     verdict = only(facts)
 
     assert (verdict.check, verdict.blame) == (Check.GENERATOR, Blame.ENVIRONMENT)
-    assert verdict.reason == "load host b: the connection was closed; the window is measured again."
+    assert verdict.reason == "load host b: the connection was closed; tuner measures the window again."
 
 
 def test_a_load_of_so_many_requests_may_take_any_time_within_its_limit():

@@ -64,7 +64,7 @@ def test_a_singular_kernel_still_gives_a_factor_and_says_so_once(recwarn):
 
     assert all(np.isfinite(factor).all() for factor in factors)
     assert [str(each.message) for each in recwarn] == [
-        "the covariances of the model are singular; it predicts roughly"
+        "the covariance matrix of the model is singular, so its predictions are rough"
     ]
 
 

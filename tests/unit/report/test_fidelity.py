@@ -115,7 +115,7 @@ def test_a_mix_is_a_figure_of_plotly():
     asked, sent = plot_mix(summary).data
 
     assert (list(asked.x), list(sent.x)) == ([75.0, 25.0], [50.0, 50.0])
-    with pytest.raises(UsageError, match="there is no mix 'b' whose requests were counted to plot"):
+    with pytest.raises(UsageError, match="the study has no mix 'b' with counted requests to plot"):
         plot_mix(summary, "b")
 
 

@@ -227,7 +227,10 @@ def test_pairs_that_do_not_decide_are_extended_once_as_planned(settings):
         storage = open_in_memory(host.clock)
         campaign = make_campaign(settings, host, storage, plan=replace(SMALL_PLAN, extend_to=12))
         run_campaign(campaign)
-        if "the pairs do not decide yet; the planned further pairs follow" in campaign.progress.notes:
+        if (
+            "the pairs so far do not decide; tuner measures the planned further pairs"
+            in campaign.progress.notes
+        ):
             break
 
     assert storage.recall(CONFIRMATION).pairs == 12
@@ -290,7 +293,7 @@ def test_without_a_generator_that_keeps_a_rate_this_is_said(settings):
     campaign = finish(settings, host, storage, plan=replace(SMALL_PLAN, rate_pairs=3))
 
     assert any(
-        "response times at a fixed rate are not compared: that needs h2load" in note
+        "tuner does not compare response times at a fixed rate: this comparison needs h2load" in note
         for note in campaign.progress.notes
     )
     assert storage.recall(VERDICT) == "confirmed"

@@ -130,7 +130,10 @@ def test_nothing_is_written_when_the_disk_is_full(tmp_path: Path, host: MemoryHo
     os.close(journal._files["memory"])
     journal._files["memory"] = os.open("/dev/full", os.O_WRONLY)
 
-    with pytest.raises(TargetError, match=r"server\.d/new\.conf cannot be kept \(No space left on device\)"):
+    with pytest.raises(
+        TargetError,
+        match=r"tuner cannot store the backup of /etc/server\.d/new\.conf \(No space left on device\)",
+    ):
         change(journal, host, NEW, FileState(content=b"x"))
 
     assert host.read(NEW) == ABSENT

@@ -53,7 +53,9 @@ def test_the_targets_word_is_not_enough_when_a_file_reads_differently(tmp_path: 
         lease.command_to_change({CONF: b"two\n"})
         host.files[CONF] = FileState(content=b"two\n", mode=0o644, uid=0, gid=0)
 
-        with pytest.raises(RestoreFailed, match=r"all is restored, but /etc/nginx/nginx\.conf differs"):
+        with pytest.raises(
+            RestoreFailed, match=r"everything is restored, but /etc/nginx/nginx\.conf differs"
+        ):
             lease.restore()
         assert [each.path for each in journal.originals("memory")] == [CONF]
 
@@ -68,9 +70,9 @@ def test_the_targets_word_is_not_enough_when_a_file_reads_differently(tmp_path: 
         (
             Unreachable("memory: it is away."),
             HostLost,
-            "watchdog of the host restores .* 120 s .* again to resume",
+            "watchdog of the host restores .* 120 s .* To resume, run the same",
         ),
-        (TargetError("memory: it is odd."), RestoreFailed, "Restore now with: tuner restore"),
+        (TargetError("memory: it is odd."), RestoreFailed, "To restore now, run: tuner restore"),
     ],
 )
 def test_a_host_that_was_not_reached_is_told_apart_from_one_that_is_not_back(

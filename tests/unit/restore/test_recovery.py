@@ -26,7 +26,7 @@ def test_where_nothing_was_ever_applied_that_is_what_is_said(step, tmp_path: Pat
     with (
         Journal(tmp_path) as journal,
         pytest.raises(
-            TargetError, match=r"^web1: nothing was applied here\. Apply a winner with: tuner apply"
+            TargetError, match=r"^web1: nothing is applied on this host\. Apply a winner with: tuner apply"
         ),
     ):
         step(host, journal)

@@ -58,7 +58,7 @@ def test_a_whole_configuration_gives_itself(space):
     ("given", "wrong"),
     [
         ({"thread": 3}, "thread: whole has no such parameter. Did you mean threads"),
-        ({"old_setting": 3}, "old_setting: it is obsolete: removed in version 2"),
+        ({"old_setting": 3}, "old_setting: this parameter is obsolete: removed in version 2"),
         ({"threads": 1000}, "threads: 1000 is above its maximum, 512. Give 1 to 512"),
         ({"started": 3}, r"started: 3 is above its maximum, 2 \(`processes`\)"),
         ({"requests": 5}, "requests: 5 is below its minimum, 10. Give 10 to 100000, or unlimited"),
@@ -71,11 +71,11 @@ def test_a_whole_configuration_gives_itself(space):
         ({"accept": "dota"}, "accept: 'dota' is none of its choices. Did you mean data"),
         (
             {"keepalive": False, "timeout_s": 3},
-            "timeout_s: 3 has no effect, because `keepalive` does not hold",
+            "timeout_s: 3 has no effect, because `keepalive` is false",
         ),
         (
             {"workers": 7},
-            "workers: 7 is given, but it is derived as `processes . threads` = 50. Set processes and",
+            "workers: 7 is given, but tuner derives this setting as `processes . threads` = 50. Set ",
         ),
         (
             {"processes": 8, "threads": 512},

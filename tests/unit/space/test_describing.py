@@ -68,7 +68,7 @@ def test_dead_settings_say_what_became_of_them():
 
 def test_an_unknown_space_names_the_nearest():
     with pytest.raises(
-        UsageError, match=r"search space 'ngnix': there is no such search space\. Did you mean nginx"
+        UsageError, match=r"search space 'ngnix': no search space has this name\. Did you mean nginx"
     ):
         describe_space("ngnix")
 

@@ -92,7 +92,7 @@ def test_a_value_that_a_rule_forbids_is_refused_with_the_rule(space):
         ("accept", "maybe", "none of its choices"),
         ("thread", 5, "threads"),
         ("old_setting", 5, "removed in version 2"),
-        ("workers", 5, r"it is derived as `processes \* threads`. Name processes or threads instead"),
+        ("workers", 5, r"tuner derives it as `processes \* threads`. Name processes or threads instead"),
     ],
 )
 def test_what_no_configuration_has_is_named(space, name, value, said):
@@ -124,7 +124,9 @@ def test_what_is_switched_off_by_a_value_is_gone(space):
 def test_a_parameter_that_is_inactive_has_no_grid(space):
     base = space.complete({"keepalive": False})
 
-    with pytest.raises(UsageError, match=r"requests: nothing can be varied here.*`keepalive` does not hold"):
+    with pytest.raises(
+        UsageError, match=r"requests: no other value is possible on this host.*`keepalive` is false"
+    ):
         choose_values(space, base, "requests")
 
 

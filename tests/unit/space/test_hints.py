@@ -175,7 +175,7 @@ class TestWhatAStudyTellsItself:
     @pytest.mark.parametrize(
         ("told", "words"),
         [
-            ({"z": {"value": 1, "odds": 2, "source": "us"}}, ["hints.z", "there is no parameter z"]),
+            ({"z": {"value": 1, "odds": 2, "source": "us"}}, ["hints.z", "no parameter has the name z"]),
             ({"x": {"value": 1, "odds": 200, "source": "us"}}, ["hints.x.odds", "200", "1 to 20"]),
             ({"x": {"value": "much", "odds": 2, "source": "us"}}, ["hints.x", "`much`"]),
             ({"x": {"odds": 2, "source": "us", "valeu": 1}}, ["hints.x.valeu", "Did you mean value?"]),

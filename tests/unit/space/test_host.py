@@ -38,9 +38,7 @@ def test_a_path_decides_what_is_there(tmp_path):
     body = f"{INT}, exists: /proc/sys/x"
 
     assert "x" in one(body, tmp_path, exists=lambda path: path == "/proc/sys/x").default()
-    assert one(body, tmp_path, exists=lambda _: False).left_out == {
-        "x": "there is no /proc/sys/x on this host"
-    }
+    assert one(body, tmp_path, exists=lambda _: False).left_out == {"x": "this host has no /proc/sys/x"}
 
 
 def test_what_belongs_to_the_whole_host_is_left_out_in_a_sandbox(tmp_path):
@@ -102,8 +100,8 @@ class TestValuesInForce:
 
         assert space.left_out == {
             "x": "its active value on this host is not known",
-            "d": "it depends on x, which is left out",
-            "e": "it depends on d, which is left out",
+            "d": "this setting depends on x, which is left out",
+            "e": "this setting depends on d, which is left out",
         }
         assert space.violations(space.default()) == ()
 

@@ -69,7 +69,7 @@ def test_inactive_values_are_dropped_with_a_word(tmp_path):
     )
     p, q = load(text, tmp_path).presets
 
-    assert (p.values, p.adjusted) == ({"n": 2}, {"x": "it is inactive here"})
+    assert (p.values, p.adjusted) == ({"n": 2}, {"x": "this parameter is inactive here"})
     assert q.values == {"x": 4, "flag": True}
 
 

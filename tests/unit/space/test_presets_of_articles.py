@@ -40,9 +40,10 @@ def test_what_a_sandbox_cannot_have_is_named():
     adjusted = fit("article-2015-kernel", sandbox=True).adjusted
 
     assert (
-        adjusted["net.core.rmem_max"] == "it is one value for the whole host, which a sandbox does not touch"
+        adjusted["net.core.rmem_max"]
+        == "this setting is one value for the whole host, which a sandbox does not touch"
     )
-    assert adjusted["net.ipv4.tcp_tw_reuse"] == "it has no effect on load over loopback"
+    assert adjusted["net.ipv4.tcp_tw_reuse"] == "this setting has no effect on load over loopback"
     assert adjusted["net.ipv4.tcp_timestamps"].startswith("its risk is risky")
     assert "tcp_syncookies" in adjusted["net.ipv4.tcp_max_syn_backlog"]
 

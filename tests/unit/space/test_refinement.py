@@ -96,7 +96,7 @@ def test_two_servers_cannot_own_one_parameter(tmp_path):
     (tmp_path / "other.yaml").write_text("server: two\nparameters:\n  x: {high: 3}\n")
 
     with pytest.raises(
-        UsageError, match=r"^other\.yaml:3: parameters\.x: x belongs to demo already, not to two"
+        UsageError, match=r"^other\.yaml:3: parameters\.x: x already belongs to demo, not to two"
     ):
         load(TEXT, tmp_path, "other.yaml")
 
@@ -123,11 +123,11 @@ def test_a_preset_that_a_refinement_narrows_is_fitted_not_refused(tmp_path):
 @pytest.mark.parametrize(
     ("entry", "wrong"),
     [
-        ({"only": ["xx"]}, r"space entry 2: only\.0: there is no parameter xx"),
-        ({"only": ["fleg"]}, "there is no parameter fleg. Did you mean flag"),
+        ({"only": ["xx"]}, r"space entry 2: only\.0: no parameter has the name xx"),
+        ({"only": ["fleg"]}, "no parameter has the name fleg. Did you mean flag"),
         (
             {"only": ["d"]},
-            r"only\.0: d is not tuned: it is derived as `x \* 2`. Name the parameters of this formula",
+            r"only\.0: tuner does not tune d, but derives it as `x \* 2`. Name the parameters of this",
         ),
         ({"set": {"gone": 1}}, r"space entry 2: set\.gone: gone is obsolete: long ago. Remove this entry"),
         ({"set": {"x": 1000}}, r"space entry 2: set\.x: the value 1000 is above its maximum, 90"),
@@ -143,10 +143,10 @@ def test_a_preset_that_a_refinement_narrows_is_fitted_not_refused(tmp_path):
         ({"parameters": {"x": {"low": float("nan")}}}, "nan is beyond"),
         (["x"], r"space entry 2: \['x'\] is no name, path or mapping"),
         (None, "space entry 2: None is no name, path or mapping"),
-        ("nosuch", "search space 'nosuch': there is no such search space"),
+        ("nosuch", "search space 'nosuch': no search space has this name"),
         ("nosuch.yaml", "nosuch.yaml: there is no file .*/nosuch.yaml"),
         ("/dev/zero", "/dev/zero: there is no file"),
-        (".", "'.': there is no such search space|there is no file"),
+        (".", "'.': no search space has this name|there is no file"),
         ("a\0b.yaml", "there is no file|cannot be read"),
     ],
 )

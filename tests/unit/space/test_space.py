@@ -118,8 +118,8 @@ class TestDecode:
     @pytest.mark.parametrize(
         ("point", "wrong"),
         [
-            ({"threds": 3}, "threds: the search space has no such dimension. Did you mean threads"),
-            ({"log": True}, "log: the search space has no such dimension"),
+            ({"threds": 3}, "threds: the search space has no dimension of this name. Did you mean threads"),
+            ({"log": True}, "log: the search space has no dimension of this name"),
             ({"threads": 513}, "threads: 513 is not within 1 to 512"),
             ({"threads": float("nan")}, "threads: nan is not within 1 to 512"),
             ({"threads": "many"}, "threads: 'many' is not within"),
@@ -164,7 +164,7 @@ class TestViolations:
             ({"threads": "lots"}, "threads: 'lots' is not a number"),
             ({"started": 3}, "started: 3 is above its maximum"),
             ({"stranger": 3}, "stranger: whole has no such parameter"),
-            ({"keepalive": False}, "timeout_s: it is inactive here and has the value 5.0"),
+            ({"keepalive": False}, "timeout_s: this parameter is inactive and has the value 5.0"),
             ({"workers": 51}, "workers: 51 differs from 50, which its expression gives"),
         ],
     )

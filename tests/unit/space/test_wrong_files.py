@@ -29,7 +29,7 @@ INT = "kind: int, low: 1, high: 9, default: 3"
         (f"{INT}, scope: net", "'net' is no known value. Did you mean netns"),
         (f"{INT}, loopback: maybe", "'maybe' is neither true nor false"),
         (f"{INT}, since: new", "'new' is not a version"),
-        (f"{INT}, why: ''", "why: there is no text"),
+        (f"{INT}, why: ''", "why: the text is missing"),
         (f"{INT}, choices: [a, b]", "a parameter of kind int has no choices"),
         ("kind: int, low: 9, high: 1, default: 3", "low 9 is above high 1"),
         ("kind: int, low: 5 * cores, high: 9, default: 3", r"low 10 \(`5 \* cores`\) is above high 9"),
@@ -54,7 +54,7 @@ INT = "kind: int, low: 1, high: 9, default: 3"
         ("kind: int, low: 1, high: n > 2, default: 1", "the bound is True, not a number"),
         ("kind: int, low: 1, high: cores > 2, default: 1", "False is not a number"),
         ("kind: int, low: 1, high: [9], default: 1", "list is given where one value belongs"),
-        ("kind: int, low: 1, high: , default: 1", "high: there is no value"),
+        ("kind: int, low: 1, high: , default: 1", "high: the value is missing"),
         ("kind: int, low: 1, high: 1e30, default: 1", "`1e30` fails: the result is beyond"),
         (
             "kind: int, low: 0, high: 9, scale: log, default: 1",
@@ -116,8 +116,8 @@ def test_a_wrong_parameter_is_refused_at_its_line(tmp_path, body, wrong):
 @pytest.mark.parametrize(
     ("rest", "line", "wrong"),
     [
-        ("presets: {p: {values: {y: 1}}}\n", 7, "there is no parameter y"),
-        ("presets: {p: {values: {fleg: on}}}\n", 7, "there is no parameter fleg. Did you mean flag"),
+        ("presets: {p: {values: {y: 1}}}\n", 7, "no parameter has the name y"),
+        ("presets: {p: {values: {fleg: on}}}\n", 7, "no parameter has the name fleg. Did you mean flag"),
         ("presets: {p: {values: {x: 99}}}\n", 7, "values.x: 99 is above its maximum, 9. Give 1 to 9"),
         ("presets:\n  p:\n    values:\n      x: 0\n", 10, "0 is below its minimum, 1"),
         ("presets: {p: {values: {x: many}}}\n", 7, "`many` uses many, which is not known"),
@@ -128,7 +128,7 @@ def test_a_wrong_parameter_is_refused_at_its_line(tmp_path, body, wrong):
         (
             "derived: {d: {value: x * 2}}\npresets: {p: {values: {d: 4}}}\n",
             8,
-            "d cannot be set: it is derived as `x",
+            "you cannot set d, because tuner derives it as `x",
         ),
         ("derived: {d: {valeu: x}}\n", 7, "valeu: this key is not known. Did you mean value"),
         ("derived: {d: {value: x, valeu: x}}\n", 7, "valeu: this key is not known. Did you mean value"),
@@ -147,8 +147,8 @@ def test_a_wrong_parameter_is_refused_at_its_line(tmp_path, body, wrong):
         ("constraints: [{rule: x / (n - 9) < 5}]\n", 7, "fails with n = 9, x = 1: division by zero"),
         ("constraints: {rule: x < 99}\n", 7, "is not a list"),
         ("constraint: []\n", 7, "constraint: this key is not known. Did you mean constraints"),
-        ("dead: {gone: }\n", 7, "dead.gone: there is no text"),
-        ("only: [z]\n", 7, "only.0: there is no parameter z"),
+        ("dead: {gone: }\n", 7, "dead.gone: the text is missing"),
+        ("only: [z]\n", 7, "only.0: no parameter has the name z"),
         ("set: {x: 99}\n", 7, "set.x: the value 99 is above its maximum, 9"),
     ],
 )
@@ -196,14 +196,14 @@ def test_a_parameter_given_twice_is_refused(tmp_path):
 
 
 def test_a_file_without_parameters_is_refused(tmp_path):
-    with pytest.raises(UsageError, match="there are no parameters"):
+    with pytest.raises(UsageError, match="the search space has no parameters"):
         load("space: empty\nserver: demo\n", tmp_path)
 
 
 def test_a_new_parameter_without_a_server_is_refused(tmp_path):
     with pytest.raises(
         UsageError,
-        match=r"^demo\.yaml:2: parameters\.a: a is in no earlier entry, and this entry has no `server:`",
+        match=r"^demo\.yaml:2: parameters\.a: a is not in an earlier entry, and this entry has no `server:`",
     ):
         load("parameters:\n  a: {kind: bool, default: on}\n", tmp_path)
 
@@ -279,7 +279,7 @@ def test_nothing_is_quoted_of_a_file_elsewhere_that_is_no_space(tmp_path, conten
 
     for path in (str(tmp_path / "shadow.yaml"), "../shadow.yaml", "./link.yaml"):
         with pytest.raises(
-            UsageError, match="this is no search space, and its content is not shown"
+            UsageError, match=r"this file is no search space\. tuner does not show its content"
         ) as refused:
             load_space([path], facts=SpaceFacts(names={}), base=study)
         assert "secret" not in f"{refused.value}{refused.value.__cause__}{refused.value.__context__}"

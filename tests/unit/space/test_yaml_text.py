@@ -78,10 +78,14 @@ def test_a_quoted_scalar_is_a_text(text):
         (b"a: !own 1\n", 1, "the tag !own"),
         (b"? [a, b]\n: 1\n", 1, "a key is not a plain word"),
         (b"a: 1\n---\nb: 2\n", 2, "a second document begins"),
-        (b"a: [1, 2\nb: 3\n", 2, "this is not YAML"),
-        (b"a: 1\n\tb: 2\n", 2, "this is not YAML: a line begins with a tab. Indent with spaces"),
-        (b"a: 1\r\tb: 2\r", 2, "this is not YAML: a line begins with a tab. Indent with spaces"),
-        (b"a:\n  b: 1\n  \tc: 2\n", 3, "this is not YAML: a line begins with a tab. Indent with spaces"),
+        (b"a: [1, 2\nb: 3\n", 2, "the file is not valid YAML"),
+        (b"a: 1\n\tb: 2\n", 2, "the file is not valid YAML: a line begins with a tab. Indent with spaces"),
+        (b"a: 1\r\tb: 2\r", 2, "the file is not valid YAML: a line begins with a tab. Indent with spaces"),
+        (
+            b"a:\n  b: 1\n  \tc: 2\n",
+            3,
+            "the file is not valid YAML: a line begins with a tab. Indent with spaces",
+        ),
         (b"a: 1\nb: caf\xe9\n", 2, "byte 0xe9 is not UTF-8"),
         (b"a: " + b"[" * 10000, 1, "nested too deeply"),
         (b"a: " + b"{a: " * 10000, 1, "nested too deeply"),
@@ -101,7 +105,7 @@ def test_an_empty_file_is_called_empty_with_what_such_a_file_begins_with(content
 
 
 def test_a_control_character_is_refused():
-    with pytest.raises(UsageError, match=r"^f\.yaml: this is not YAML: unacceptable character"):
+    with pytest.raises(UsageError, match=r"^f\.yaml: the file is not valid YAML: unacceptable character"):
         read_yaml(b"a: \x01", "f.yaml")
 
 

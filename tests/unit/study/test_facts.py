@@ -170,7 +170,9 @@ def test_a_study_of_a_newer_tuner_is_refused(old, url):
     old.claim(FINGERPRINT, definition={"study": "test"})
     old.remember(facts.FORMAT, facts.VERSION + 1)
 
-    with pytest.raises(UsageError, match=r"written by a newer tuner \(format 3; this one reads up to 2\)"):
+    with pytest.raises(
+        UsageError, match=r"a newer tuner wrote this study \(format 3; your tuner reads formats up to 2\)"
+    ):
         open_storage(url, "old")
 
 

@@ -160,7 +160,7 @@ def test_a_folder_that_others_may_write_to_is_refused(folder, mode):
     folder.chmod(mode)
 
     with pytest.raises(
-        UsageError, match=rf"other users may write to it \(mode {mode:04o}\).*chmod go-w {folder}"
+        UsageError, match=rf"other users may write to this file \(mode {mode:04o}\).*chmod go-w {folder}"
     ):
         require_own(folder)
 
@@ -186,7 +186,7 @@ def test_a_user_whom_an_access_list_lets_write_is_another_one(folder):
     access_list = struct.pack("<I", 2) + b"".join(struct.pack("<HHI", *entry) for entry in entries)
     os.setxattr(folder, "system.posix_acl_access", access_list)
 
-    with pytest.raises(UsageError, match="other users may write to it"):
+    with pytest.raises(UsageError, match="other users may write to this file"):
         require_own(folder)
 
 

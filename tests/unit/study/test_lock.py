@@ -116,7 +116,7 @@ def test_root_does_not_run_a_study_file_that_others_may_write(settings):
     for path, mode, folder_mode in ((settings.path, 0o666, 0o755), (settings.path.parent, 0o644, 0o777)):
         settings.path.chmod(mode)
         settings.path.parent.chmod(folder_mode)
-        with pytest.raises(UsageError, match=f"{path}: other users may write to it"), locked(settings):
+        with pytest.raises(UsageError, match=f"{path}: other users may write to this file"), locked(settings):
             pass
     settings.path.parent.chmod(0o1777)  # as in /tmp, where only owners exchange files
     with locked(settings):

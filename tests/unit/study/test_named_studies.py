@@ -63,7 +63,7 @@ def test_a_study_is_written_as_it_is_below_its_schema_and_over_nothing(tmp_path)
 
     assert path.read_text() == MODELINE + find_named("nginx-2015").read_text()
     assert load_study(path).name == "nginx-2015"
-    with pytest.raises(UsageError, match="this file exists already"):
+    with pytest.raises(UsageError, match="this file already exists"):
         copy_study("nginx-2015", path)
 
 

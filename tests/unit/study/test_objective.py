@@ -80,7 +80,7 @@ def test_a_bound_on_a_known_metric_is_read(text, constraint):
             "failure_rate <= 250 %",
             "2.5 is no limit for failure_rate, a share of all requests. Give at",
         ),
-        ("failures <= 1", "there is no metric 'failures'. Did you mean failure_rate?"),
+        ("failures <= 1", "no metric has the name 'failures'. Did you mean failure_rate?"),
         (
             "latency_p90_ms <= 1",
             "Did you mean latency_p99_ms? Known metrics: failure_rate, cpu_us_per_request",
@@ -106,7 +106,7 @@ def test_an_objective_is_read_whatever_its_blanks():
 
 
 def test_an_objective_that_does_not_exist_is_refused_with_those_that_do():
-    with pytest.raises(UsageError, match=r"there is no objective 'minimize cost'.*maximize goodput_rps"):
+    with pytest.raises(UsageError, match=r"no objective has the name 'minimize cost'.*maximize goodput_rps"):
         parse_objective(["minimize cost"], WHERE)
 
 

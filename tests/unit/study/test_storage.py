@@ -352,7 +352,7 @@ def test_what_is_remembered_is_recalled_by_whoever_opens_it(storage, url):
 
 
 def test_a_study_that_is_not_there_is_refused_unless_it_may_be_made(url, tmp_path):
-    with pytest.raises(UsageError, match=r"there is no study here yet. Start it with `tuner run`"):
+    with pytest.raises(UsageError, match=r"this storage has no study yet. Start the study with `tuner run`"):
         open_storage(url, "study", create=False)
     assert list(tmp_path.iterdir()) == []
 
@@ -504,5 +504,5 @@ def test_a_study_may_lie_in_a_folder_of_any_name(tmp_path, name):
 def test_a_missing_study_in_a_folder_with_odd_letters_is_named_as_it_is(tmp_path):
     url = f"sqlite:///{quote(str(tmp_path / 'a b' / 'study.db'))}"
 
-    with pytest.raises(UsageError, match=r"/a b/study.db: there is no study here"):
+    with pytest.raises(UsageError, match=r"/a b/study.db: this storage has no study"):
         open_storage(url, "study", create=False)

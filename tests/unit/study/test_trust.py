@@ -99,7 +99,10 @@ def test_a_derived_setting_that_may_become_a_text_is_named(tmp_path, value):
     found = refine(tmp_path, f"server: nginx\nparameters:\n  {NUMBER}\n  {helper}\nderived:\n  {derived}\n")
 
     assert found == (
-        f"space: worker_rlimit_nofile may become {INJECTED!r}, which tuner's own search spaces do not have",
+        (
+            f"space: worker_rlimit_nofile may become {INJECTED!r}, and tuner's own search spaces have no "
+            "such setting"
+        ),
     )
 
 
@@ -109,7 +112,7 @@ def test_a_derived_setting_that_hands_on_the_text_of_another_is_named(tmp_path):
     found = refine(tmp_path, f"server: nginx\nparameters:\n  {number}\nderived:\n  {derived}\n")
 
     assert found == (
-        "space: worker_rlimit_nofile may become 'auto', which tuner's own search spaces do not have",
+        "space: worker_rlimit_nofile may become 'auto', and tuner's own search spaces have no such setting",
     )
 
 
@@ -185,7 +188,7 @@ def test_a_number_that_would_cost_more_than_tuner_would_ever_ask_for_is_named(tm
 
     (found, *_) = name_large_numbers(space, FACTS)
 
-    assert found.startswith(f"space: {named}, and tuner's own search spaces go no higher here than ")
+    assert found.startswith(f"space: {named}, and tuner's own search spaces allow at most ")
 
 
 @pytest.mark.parametrize(

@@ -93,7 +93,7 @@ def test_files_that_stand_for_a_site_answer_both_loads(tmp_path: Path):
 
 def test_a_check_log_without_a_usable_request_is_refused(tmp_path: Path):
     own = write_log(tmp_path / "a.log", ("/a", 200, 10))
-    with pytest.raises(UsageError, match=r"b\.log: no request of this log can be sent"):
+    with pytest.raises(UsageError, match=r"b\.log: tuner can send no request of this log"):
         read(own, write_log(tmp_path / "b.log", ("/a", 500, 10)))
 
 

@@ -72,7 +72,7 @@ def test_lines_longer_than_a_block_do_not_stay_in_memory(tmp_path: Path, monkeyp
 def test_a_format_that_is_not_known_is_refused_with_file_line_and_remedy(tmp_path: Path):
     (tmp_path / "a.log").write_text("\n2026-03-12 | GET /a | 200\n" * 3)
 
-    with pytest.raises(UsageError, match=r"a\.log:2: the format of this line is not known") as said:
+    with pytest.raises(UsageError, match=r"a\.log:2: tuner does not know the format of this line") as said:
         read(tmp_path / "a.log")
     assert "'2026-03-12 | GET /a | 200'" in str(said.value)
     assert "--log-format" in str(said.value)
@@ -88,12 +88,12 @@ def test_a_format_that_most_lines_are_not_in_is_refused_with_one_of_them(tmp_pat
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        (b"", "the log has no line"),
-        (b"\n\n", "the log has no line"),
+        (b"", "the log is empty"),
+        (b"\n\n", "the log is empty"),
         (b'{"log": {"entries": []}}', "the file has no request"),
         (b'{"log": {"entries": 1}}', "this is no HAR file"),
-        (b"\x1f\x8b\x08\x00", "the log cannot be read"),
-        (LINE.format("/a").replace("GET", "POST").encode(), "no request of this log can be sent"),
+        (b"\x1f\x8b\x08\x00", "tuner cannot read the log"),
+        (LINE.format("/a").replace("GET", "POST").encode(), "tuner can send no request of this log"),
     ],
 )
 def test_a_log_without_a_usable_request_is_refused(tmp_path: Path, content: bytes, said: str):
@@ -130,7 +130,7 @@ def test_unsafe_methods_are_part_of_the_load_when_asked_for(tmp_path: Path):
     load = read_logs([str(tmp_path / "a.log")], log_format=None, takes_unsafe=True, stands_in=False)
 
     assert {(each.method, each.path) for each in load.kinds} == {("GET", "/a"), ("POST", "/a")}
-    with pytest.raises(UsageError, match="--unsafe-methods: files only answer GET"):
+    with pytest.raises(UsageError, match="--unsafe-methods: stand-in files answer only GET"):
         read_logs([str(tmp_path / "a.log")], log_format=None, takes_unsafe=True, stands_in=True)
 
 

@@ -58,7 +58,7 @@ def confirm(experiment: Experiment, winner: Config) -> str:
     more = planned.extend_to - planned.pairs
     has_time = experiment.schedule.time_left_s() >= 2 * more * experiment.schedule.mean_cost_s()
     if more > 0 and failed is None and has_time and gain is not None and needs_extension(gain):
-        experiment.progress.note("the pairs do not decide yet; the planned further pairs follow")
+        experiment.progress.note("the pairs so far do not decide; tuner measures the planned further pairs")
         planned = replace(planned, pairs=planned.extend_to)
         storage.remember(CONFIRMATION, planned)
         planned, failed = _measure_in_noise(experiment, planned)

@@ -50,7 +50,8 @@ def compare_latency(experiment: Experiment, winner: Config) -> None:
         generator = make_rate_generator()
         needed = generator.name if generator else "a load generator that keeps a rate"
         experiment.progress.note(
-            f"response times at a fixed rate are not compared: that needs {needed} and keep-alive"
+            f"tuner does not compare response times at a fixed rate: this comparison needs {needed} and "
+            "keep-alive"
         )
         return
     planned = experiment.storage.recall(FIXED_RATE)

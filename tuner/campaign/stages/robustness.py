@@ -39,9 +39,9 @@ MOST_EXTENSION = 3
 """Pairs that may follow while it is not clear whether a candidate fails."""
 MOST_SHARE = 0.25
 """Of a study's time, for the checks of a slow application."""
-TOO_SLOW = "there is no time for it in this study; allow more minutes"
-NOT_MEASURED = "it could not be measured in any pair"
-NOT_SERVED = "the default itself serves nothing under this load"
+TOO_SLOW = "the study has no time left for this check; allow more minutes"
+NOT_MEASURED = "no pair could be measured under this load"
+NOT_SERVED = "the default answers no request under this load"
 
 
 def check_robustness(experiment: Experiment, config: Config) -> Robustness:

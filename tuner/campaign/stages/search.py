@@ -47,7 +47,9 @@ def search(experiment: Experiment) -> None:
     storage.remember(IS_SEARCHED, value=True)
     left = left_to_gain(expected)
     if left is not None:
-        progress.note(f"search ends: further trials are expected to gain {100 * left:.1f} % more")
+        progress.note(
+            f"the search ends, because further trials would gain only about {100 * left:.1f} % more"
+        )
 
 
 def _goes_on(experiment: Experiment, expected: Sequence[float | None]) -> bool:

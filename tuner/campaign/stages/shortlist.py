@@ -75,7 +75,7 @@ def reject(experiment: Experiment, config: Config, reason: str) -> None:
     """Keep that a configuration is not shipped, whatever else becomes of the study."""
     rejected = experiment.storage.recall(REJECTED) or ()
     experiment.storage.remember(REJECTED, (*rejected, Rejection(config=dict(config), reason=reason)))
-    experiment.progress.note(f"{reason}; another candidate follows if there is time")
+    experiment.progress.note(f"{reason}; if time is left, tuner checks another candidate")
 
 
 def measure_what_tells_most(

@@ -72,7 +72,7 @@ def compare(
         )  # fmt: skip
         failed = comparing.measure(pairs or comparing.plan.pairs)
     if failed:
-        raise TargetError(f"compare: one configuration failed twice in a row. {failed}")
+        raise TargetError(f"compare: a configuration failed twice in a row. {failed}")
     return comparing.read()
 
 
@@ -233,7 +233,7 @@ def resolve(settings: Study, setup: Setup, chosen: Config | str) -> Config:
     storage = open_storage(settings.storage_url, settings.name, create=False)
     planned = storage.recall(CONFIRMATION)
     if planned is None:
-        raise UsageError(f"{settings.name}: there is no winner yet. Finish the study with `tuner run`.")
+        raise UsageError(f"{settings.name}: the study has no winner yet. Finish the study with `tuner run`.")
     return dict(planned.config)
 
 
@@ -244,8 +244,8 @@ def _find_candidate(settings: Study) -> Config:
         return dict(summary.found.config)
     if summary.winner is None or summary.side != CANDIDATE:
         raise UsageError(
-            f"{settings.name}: there is no candidate: the study is not finished, its gain is proven, or "
-            "nothing was rejected. `tuner show` says what the study found."
+            f"{settings.name}: the study has no candidate: the study is not finished, its gain is proven, or "
+            "nothing was rejected. To see its result, run `tuner show`."
         )
     return dict(summary.winner.config)
 

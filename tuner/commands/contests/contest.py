@@ -54,7 +54,7 @@ def compare_several(
         else dict(zip(configurations, configurations, strict=True))
     )
     if len(named) < 2:  # noqa: PLR2004 - to compare takes two
-        raise UsageError("compare: a single configuration is nothing to compare. Name two or more.")
+        raise UsageError("compare: only one configuration is given. Name two or more.")
     name = follow_preset(settings, preset)
     with locked(settings), signals_interrupt():
         setup, maximized = prepare_as_begun(settings)
@@ -130,7 +130,9 @@ def hold_contest(
 
 def say_lacks(space: Space, config: Config) -> tuple[str, ...]:
     """Return a sentence for everything in which an entrant has less capacity than the default."""
-    return tuple(f"it has less capacity than the default: {lack}" for lack in space.lacks(config))
+    return tuple(
+        (f"this configuration has less capacity than the default: {lack}") for lack in space.lacks(config)
+    )
 
 
 def expect_s(entrants: int, preset: str, blocks: int | None = None) -> float:

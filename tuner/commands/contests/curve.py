@@ -126,7 +126,7 @@ def _settle_connections(setup: Setup, connections: Sequence[int]) -> tuple[int, 
     counts = tuple(sorted(set(connections)))
     if not counts or len(counts) > MOST_COUNTS:
         raise UsageError(
-            f"--connections: {len(counts)} numbers were given. Give 1 to {MOST_COUNTS}, such as "
+            f"--connections: {len(counts)} numbers are too many. Give 1 to {MOST_COUNTS}, such as "
             "100,1000,10000."
         )
     if counts[0] < 1 or counts[-1] > MOST_CONNECTIONS:
@@ -146,7 +146,7 @@ def _refuse_fixed_load(load: Load, counts: Sequence[int]) -> None:
     if len(sent) < len(counts):
         raise UsageError(
             f"load: {load.generator.name} sends the same load for every number of connections. Write "
-            "{connections} into its command, or use another load generator."
+            "{connections} into the command of the generator, or use another load generator."
         )
 
 
@@ -161,7 +161,7 @@ def _settle_configurations(
         return found
     if not 1 <= len(configurations) <= MOST_CONFIGURATIONS:
         raise UsageError(
-            f"curve: {len(configurations)} configurations were given. Name 1 to {MOST_CONFIGURATIONS}."
+            f"curve: {len(configurations)} configurations are too many. Name 1 to {MOST_CONFIGURATIONS}."
         )
     return {name: resolve(settings, setup, each) for name, each in configurations.items()}
 

@@ -125,6 +125,7 @@ def _doubts(setup: Setup, parameter: str) -> list[str]:
     said = [f"{parameter} has no effect under this load: {inert}"] if inert else []
     if settings.objective.cost is not None:
         said.append(
-            f"the sweep judges goodput; {settings.objective.cost}, the second objective, is only shown"
+            f"the sweep judges goodput; {settings.objective.cost}, the second objective, is shown but not "
+            "judged"
         )
     return said

@@ -41,7 +41,7 @@ def plan_sweep(
     known = find_parameter(free, parameter)
     if NOT_ALLOWED in known.pinned:
         raise UsageError(
-            f"{parameter}: {known.pinned}. Allow it in {settings.path}, or sweep another parameter."
+            f"{parameter}: {known.pinned}. Allow this parameter in {settings.path}, or sweep another one."
         )
     bases = {base: resolve(settings, setup, base) for base in BASES if base in {at, around}}
     base = bases[at]
@@ -49,7 +49,7 @@ def plan_sweep(
         condition = known.when.text if known.when else ""
         raise UsageError(
             f"{parameter}: this parameter has no effect at the {at}, because `{condition}` is false there. "
-            f"Sweep it at the {_other(at)}, or sweep a parameter that this condition names."
+            f"Sweep the parameter at the {_other(at)}, or sweep a parameter that this condition names."
         )
     if values is None:
         wanted = [
@@ -65,8 +65,8 @@ def plan_sweep(
     points = [_place(space, base, parameter, each) for each in chosen]
     if len(points) == 1:
         raise UsageError(
-            f"{parameter}: {free.show(parameter, points[0].value)} is already its value at the {at}. "
-            "Give another value."
+            f"{parameter}: {free.show(parameter, points[0].value)} is already the value at the {at}. Give "
+            "another value."
         )
     lacks = {index: "; ".join(free.lacks(point.config)) for index, point in enumerate(points)}
     return SweepPlan(
@@ -93,7 +93,7 @@ def _place(space: Space, base: Config, name: str, value: Scalar) -> GridPoint:
 def _refuse_bases(*, at: str, around: str | None) -> None:
     for option, given in (("--at", at), ("--around", around)):
         if given is not None and given not in BASES:
-            raise UsageError(f"{option}: {given!r} is neither default nor winner. Give one of them.")
+            raise UsageError(f"{option}: {given!r} is neither default nor winner. Give default or winner.")
 
 
 def _other(at: str) -> str:

@@ -72,7 +72,7 @@ def versus(
             waiting, ahead = _look_ahead(studies, name, minutes, blocks)
             progress.note(ahead)
             for each in waiting:
-                progress.note(f"{each.name} is tuned first")
+                progress.note(f"tuner tunes {each.name} first")
                 when_tuned(run(each, preset=name, minutes=minutes, progress=progress))
         with ExitStack() as held:
             for each in studies:
@@ -88,14 +88,14 @@ def _refuse_twins(studies: Sequence[Study], *, least: int) -> None:
     """Raise UsageError for too few studies, and for those that are not apart."""
     if len(studies) < least:
         raise UsageError(
-            f"versus: {len(studies)} study is nothing to compare. Name two or more, or compare the presets "
-            "of one with --presets."
+            f"versus: only {len(studies)} study is given. Name two or more, or compare the presets of one "
+            "study with --presets."
         )
     for settings in studies:
         if settings.target.is_managed:
             raise UsageError(
-                f"{settings.path}: target: installed services serve different pages, so versus compares only "
-                "private instances. Write `target: {mode: sandbox}`."
+                f"{settings.path}: target: versus compares only private instances, because installed "
+                "services serve different pages. Write `target: {mode: sandbox}`."
             )
     files, names = [str(each.path.resolve()) for each in studies], [each.name for each in studies]
     for what, known in (("file", files), ("name", names)):
@@ -227,7 +227,7 @@ def _look_ahead(
     contest_s = expect_s(entrants, preset, blocks)
     tuning = ", ".join(f"{each.name} {say_duration(each_s)}" for each in waiting)
     return waiting, (
-        f"to tune: {tuning or 'nothing, all are finished'}; then a comparison of up to "
+        f"to tune: {tuning or 'nothing, all studies are finished'}; then a comparison of up to "
         f"{entrants} configurations, about {say_duration(contest_s)}; in all about "
         f"{say_duration(len(waiting) * each_s + contest_s)}"
     )
@@ -243,7 +243,8 @@ def _enter_winners(setups: Mapping[str, Setup], notes: Sequence[str]) -> Contest
         took = f"{say_duration(summary.timing['total_s'])}, {len(summary.trials)} trials"
         if summary.winner is None or summary.gain is None or not summary.gain.is_proven:
             said.append(
-                f"{name}: nothing was proven better than its default ({took}), so its default is compared"
+                f"{name}: no configuration is proven better than its default ({took}), so versus compares "
+                "its default"
             )
             continue
         said.append(f"{name}: tuned in {took}")

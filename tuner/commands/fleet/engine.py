@@ -88,9 +88,9 @@ class Engine:
         try:
             introduction: Introduction | None = future.result(timeout=PATIENCE_S)
         except (KilledWorker, TimeoutError) as error:
-            raise Unreachable(f"{host}: its worker does not answer.") from error
+            raise Unreachable(f"{host}: the worker of this host does not answer.") from error
         if introduction is None:
-            raise Unreachable(f"{host}: its worker sent no description of the host.")
+            raise Unreachable(f"{host}: the worker of this host sent no description of the host.")
         return introduction
 
     def watch(self, host: str) -> Callable[[], None]:
@@ -103,7 +103,7 @@ class Engine:
             if host in self.find_hosts():
                 seen_s = now_s
             elif now_s - seen_s > PATIENCE_S:
-                raise Unreachable(f"{host}: no worker is connected for this host any more.")
+                raise Unreachable(f"{host}: the worker of this host is no longer connected.")
 
         return check
 
@@ -119,7 +119,7 @@ class Engine:
             check_process()
             is_found = host in self.find_hosts()
             if was_found and not is_found:
-                raise Unreachable(f"{host}: its worker does not answer any more.")
+                raise Unreachable(f"{host}: the worker of this host does not answer any more.")
             was_found = is_found
 
         return check
@@ -240,4 +240,4 @@ class RemoteExecutor:
         try:
             return future.result()
         except KilledWorker as error:
-            raise Unreachable(f"{self.host}: its worker was lost in a trial.") from error
+            raise Unreachable(f"{self.host}: tuner lost the worker of this host during a trial.") from error

@@ -33,7 +33,8 @@ def look_at_all(settings: Study) -> Sequence[Setup]:
     if refused:
         raise TargetError(
             f"{settings.path}: targets: {len(refused)} of {len(refused) + len(setups)} hosts cannot be used, "
-            f"and nothing was started. {' '.join(refused)} Correct this, or leave the host out of `targets:`."
+            f"and tuner has started nothing. {' '.join(refused)} Correct these problems, or leave the hosts "
+            "out of `targets:`."
         )
     return setups
 
@@ -56,8 +57,8 @@ def refuse_unlike(setups: Sequence[Setup], identities: Sequence[Identity] = ()) 
             can_model = " or write `unlike_hosts: model`," if found.keys() <= HARDWARE else ""
             raise UsageError(
                 f"{first.settings.path}: targets: {other.settings.target.host} is unlike "
-                f"{first.settings.target.host} ({describe_differing(found)}). Use hosts of the same kind,"
-                f"{can_model} or tune each in a study of its own."
+                f"{first.settings.target.host} ({describe_differing(found)}). Use hosts of the same "
+                f"kind,{can_model} or tune each host in a separate study."
             )
         session.refuse_other_default(other, first.space)
 
@@ -68,7 +69,7 @@ def _refuse_one_machine(setups: Sequence[Setup], identities: Sequence[Identity])
         name = setup.settings.target.host
         if identity in known:
             raise UsageError(
-                f"{setup.settings.path}: targets: {known[identity]} and {name} are one machine (the same "
+                f"{setup.settings.path}: targets: {known[identity]} and {name} are the same machine (same "
                 "machine-id and boot). Name each host once."
             )
         if all(identity):

@@ -51,8 +51,9 @@ class WorkerProcess:
             self.process.kill()
             self.process.join()
             raise RestoreFailed(
-                f"{self.host}: its worker did not end within {END_S:g} s and was killed. The watchdog on the "
-                "host restores its settings. To restore them now, run `tuner restore` for this host."
+                f"{self.host}: the worker of this host did not end within {END_S:g} s, and tuner killed it. "
+                "The watchdog on the host restores its settings. To restore them now, run `tuner restore` "
+                "for this host."
             )
         error = self._last_word()
         if isinstance(error, RestoreFailed) and not isinstance(error, HostLost):

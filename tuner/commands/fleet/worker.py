@@ -311,6 +311,7 @@ def understood_address(address: str) -> Iterator[None]:
     except (OSError, TimeoutError, ValueError, RuntimeError, TypeError) as error:
         said = (str(error).splitlines() or [type(error).__name__])[0]
         raise TargetError(
-            f"--scheduler: {address} cannot be reached ({said}). Check that the Dask scheduler runs there, "
-            "and that Dask's configuration here names the TLS certificate, key and CA of this scheduler."
+            f"--scheduler: tuner cannot reach {address} ({said}). Check that the Dask scheduler runs at this "
+            "address. Check that Dask's configuration on this machine names the TLS certificate, key and CA "
+            "of the scheduler."
         ) from error

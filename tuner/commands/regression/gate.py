@@ -107,7 +107,7 @@ def _refuse_twins(studies: Mapping[str, Study], *, is_apart: bool) -> None:
     for each in (old, new) if is_apart else ():
         if each.target.is_managed:
             raise UsageError(
-                f"{each.path}: target: two studies are compared with private instances only. Write `target: "
+                f"{each.path}: target: gate compares two studies only with private instances. Write `target: "
                 "{mode: sandbox}`, or give the baseline as a file of values."
             )
 

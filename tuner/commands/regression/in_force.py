@@ -83,9 +83,9 @@ def _compare(
     if found is not None and found != wanted:
         drift = "another value is active"
         if in_files == wanted:
-            drift = f"the files have this value, the running server does not: restart {server}"
+            drift = f"the files have this value, but the running server does not. Restart {server}"
     elif in_files is not None and in_files != wanted:
-        drift = f"the files say {in_files}: the active value is lost at the next restart"
+        drift = f"the files have {in_files}, so the active value is lost at the next restart"
     return AppliedSetting(name=name, server=server, wanted=wanted, found=found, drift=drift)
 
 
@@ -135,7 +135,8 @@ def find_unlasting(target: ManagedTarget, wanted: Wanted) -> tuple[str, ...]:
             own = {name: value for name, value in own.items() if name in wanted.settings}
             written |= server.adapter.render(own, NOWHERE, server.installation.facts)
     return tuple(
-        f"{line.strip()} is missing from {place}: unless another file sets it, it is lost at the next boot"
+        f"{line.strip()} is missing in {place}. Unless another file sets this value, it is lost at the next "
+        "boot"
         for place, lines in find_lasting_lines(written).items()
         for line in lines
         if line.strip() not in _read_lines(target, place)

@@ -65,8 +65,8 @@ def measure_until_decided(
         return Measurement(finding=against, comparison=None, fault=f"{second}: {fault}", most_pairs=looks[-1])
     if failed:
         raise TargetError(
-            f"{comparing.stage}: {failed} The configuration with which the other one is compared "
-            "failed twice in a row. Correct this configuration first."
+            f"{comparing.stage}: {failed} The baseline of this comparison failed twice in a row. Correct the "
+            "baseline first."
         )
     finding, gain = look()
     return Measurement(finding=finding, comparison=comparing.read(gain), fault="", most_pairs=looks[-1])

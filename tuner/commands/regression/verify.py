@@ -143,8 +143,8 @@ def _see(setup: Setup) -> InstalledView:
     target = setup.target
     if not isinstance(target, ManagedTarget):
         raise UsageError(
-            f"{setup.settings.path}: this study tunes no installed (managed) service, so there is nothing "
-            "to verify here. Name the host with --host."
+            f"{setup.settings.path}: this study tunes no installed service, so its own target has nothing to "
+            "verify. Name the host with --host."
         )
     return InstalledView(target=target, facts=setup.facts, space=setup.space, fingerprint=setup.fingerprint)
 
@@ -170,7 +170,7 @@ def _begin(
     if not before.is_proven:
         more.append(f"the study did not prove this winner: {before.verdict}")
     if reading.changed:
-        more.append(f"{reading.changed}; verify looks for the winner of the study as it was before")
+        more.append(f"{reading.changed}; verify looks for the winner before this change")
     return Verification(
         study=reading.settings.name, place=place, space=reading.space, settings=settings,
         changed=find_distance(reading.summary.fingerprint, now), failure=failure,
@@ -195,7 +195,7 @@ def _measure(
 ) -> Verification:
     """Measure the gain, unless what would be measured is not the winner."""
     if verification.failure or verification.drifted:
-        told = "the gain was not measured: the active configuration is not the winner"
+        told = "verify did not measure the gain, because the active configuration is not the winner"
         return replace(verification, remarks=(*verification.remarks, told))
     preset = measure.preset or reading.summary.preset
     with locked(reading.settings):

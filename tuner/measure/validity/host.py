@@ -14,7 +14,8 @@ def steal(facts: WindowFacts) -> Verdict | None:
         Check.STEAL,
         share,
         (facts.limits.steal_warning, facts.limits.steal_fault),
-        f"the hypervisor gave {percent(share, 1)} of the CPUs to others; use a machine with CPUs of its own",
+        f"the hypervisor gave {percent(share, 1)} of the CPU time to other machines; use a machine with "
+        "dedicated CPUs",
     )
 
 
@@ -26,7 +27,7 @@ def foreign(facts: WindowFacts) -> Verdict | None:
         Check.FOREIGN,
         surely,
         (facts.limits.foreign_warning, facts.limits.foreign_fault),
-        f"other programs used {percent(share)} of one CPU; stop them (`top` shows which)",
+        f"other programs used {percent(share)} of one CPU; stop these programs (`top` lists them)",
     )
 
 
@@ -37,8 +38,8 @@ def quota(facts: WindowFacts) -> Verdict | None:
         return None
     return warning(
         Check.QUOTA,
-        f"the CPU quota of its cgroup throttled the server in {periods:.0f} periods; raise the quota "
-        "(CPUQuota= of systemd, --cpus of docker) unless the server will run with it",
+        f"the CPU quota of the server's cgroup throttled the server in {periods:.0f} periods; raise the "
+        "quota (CPUQuota= of systemd, --cpus of docker), unless your production server has the same quota",
     )
 
 
@@ -58,7 +59,8 @@ def ports(facts: WindowFacts) -> Verdict | None:
     # This trial alone may have filled it, and another try would fill it again.
     return warning(
         Check.PORTS,
-        f"{overflows:,.0f} sockets found no place in TIME_WAIT; raise net.ipv4.tcp_max_tw_buckets",
+        f"the kernel closed {overflows:,.0f} sockets early, because its TIME_WAIT table was full; raise "
+        "net.ipv4.tcp_max_tw_buckets",
     )
 
 
@@ -77,8 +79,11 @@ def memory(facts: WindowFacts) -> Verdict | None:
     faults = facts.rate("server_faults_major") - facts.baseline.major_faults_per_s
     signs = (
         (kills > 0, f"the kernel killed {kills:.0f} processes because memory ran out"),
-        (full > limits.memory_full_share, f"everything waited for memory in {percent(full, 1)} of the time"),
-        (swapped > limits.swap_ins_per_s, f"{swapped:,.0f} pages/s came back from swap"),
+        (
+            full > limits.memory_full_share,
+            (f"all programs waited for memory in {percent(full, 1)} of the time"),
+        ),
+        (swapped > limits.swap_ins_per_s, f"the kernel read {swapped:,.0f} pages/s back from swap"),
         (
             faults > limits.major_faults_per_s,
             f"the server read {faults:,.0f} pages/s more from disk than with the default",
@@ -92,7 +97,7 @@ def memory(facts: WindowFacts) -> Verdict | None:
     )
     if _is_the_servers(facts):
         return blamed(Check.MEMORY, f"{said}; this configuration needs too much memory")
-    return fault(Check.MEMORY, f"{said}; stop programs that use much memory, the window is measured again")
+    return fault(Check.MEMORY, f"{said}; stop programs that use much memory; tuner measures the window again")
 
 
 def clock(facts: WindowFacts) -> Verdict | None:
@@ -102,7 +107,8 @@ def clock(facts: WindowFacts) -> Verdict | None:
         return None
     return fault(
         Check.CLOCK,
-        f"the clock was set by {step_s:+.3f} s; let NTP slew it instead, the window is measured again",
+        f"the clock jumped by {step_s:+.3f} s; let NTP slew the clock instead; tuner measures the "
+        "window again",
     )
 
 
@@ -117,5 +123,5 @@ def _is_the_servers(facts: WindowFacts) -> bool:
 def _graded(check: Check, value: float, steps: tuple[float, float], said: str) -> Verdict | None:
     """Warn from the first step on, and blame the environment from the second."""
     if value > steps[1]:
-        return fault(check, f"{said}, the window is measured again")
+        return fault(check, f"{said}; tuner measures the window again")
     return warning(check, said) if value > steps[0] else None

@@ -7,7 +7,7 @@ from tuner.measure.validity.host import no_ports_left
 from tuner.records import Check, Verdict
 from tuner.statistics.bottleneck import find_server_busy, is_limit
 
-AGAIN = "; the window is measured again"
+AGAIN = "; tuner measures the window again"
 """How a verdict ends after which the window is measured again."""
 
 
@@ -19,7 +19,7 @@ def generator(facts: WindowFacts) -> Verdict | None:
     if result is not None and result.generator_fault is not None:
         return fault(
             Check.GENERATOR,
-            f"the load generator reached a limit of its own: {result.generator_fault.rstrip('.')}; lower "
+            f"the load generator reached one of its own limits: {result.generator_fault.rstrip('.')}; lower "
             "`connections:`, or raise its limits (ulimit -n, net.ipv4.ip_local_port_range)",
         )
     if result is not None and facts.requests_total is not None:
@@ -27,12 +27,12 @@ def generator(facts: WindowFacts) -> Verdict | None:
     problem = facts.problem if result is None else result.aborted
     if problem is None and result is not None:
         return None
-    said = (problem or "it gave no result").rstrip(".")
+    said = (problem or "the load generator gave no result").rstrip(".")
     if facts.baseline.is_healthy and facts.problems_in_row >= facts.limits.problems_in_row:
         return blamed(
             Check.GENERATOR,
-            f"the generator failed {facts.problems_in_row} times in a row, but not with the default: {said}; "
-            "this configuration cannot be loaded",
+            f"the generator failed {facts.problems_in_row} times in a row with this configuration, but not "
+            f"with the default: {said}",
         )
     return fault(Check.GENERATOR, f"the generator failed: {said}{AGAIN}")
 
@@ -71,9 +71,9 @@ def schedule(facts: WindowFacts) -> Verdict | None:
         return None
     return fault(
         Check.SCHEDULE,
-        f"the generator used {percent(facts.generator_cpu)} of its CPUs, too many to send "
-        f"{facts.rate_rps:,.8g} requests/s in time; lower `rate:`, give it more CPUs, or another host "
-        "(`load.host`)",
+        f"the generator used {percent(facts.generator_cpu)} of its CPUs, too much to send "
+        f"{facts.rate_rps:,.8g} requests/s on time; lower `rate:`, give the generator more CPUs, or use "
+        "another host (`load.host:`)",
     )
 
 
@@ -86,7 +86,7 @@ def saturated(facts: WindowFacts) -> Verdict | None:
     return warning(
         Check.SATURATED,
         f"the generator used {percent(facts.generator_cpu)} of its CPUs, so goodput is only a lower bound; "
-        "give it more CPUs, or use a generator that needs less CPU time",
+        "give the generator more CPUs, or use a generator that needs less CPU time",
     )
 
 
@@ -102,8 +102,9 @@ def body(facts: WindowFacts) -> Verdict | None:
         return fault(Check.BODY, f"the page changed during the window{AGAIN}")
     return blamed(
         Check.BODY,
-        f"{wrong:,} of {answered:,} responses had another body than {facts.expected}; this configuration "
-        "serves something else, or the page changes (then write `body: any` under `load:`)",
+        f"{wrong:,} of {answered:,} responses had another body than {facts.expected}; either this "
+        "configuration serves another page, or the page itself changes (then write `body: any` under "
+        "`load:`)",
     )
 
 
@@ -119,7 +120,7 @@ def errors(facts: WindowFacts) -> Verdict | None:
     rate = failed / asked if asked else 1.0
     if rate <= facts.limits.errors_warning:
         return None
-    named = result.failures.describe() if failed else "nothing was answered"
+    named = result.failures.describe() if failed else "the server answered no request"
     said = f"{failed:,} of {asked:,} requests failed, {percent(rate, 2)} ({named})"
     if facts.requests_total is not None and result.aborted is not None:
         said += f"; the generator gave up: {result.aborted}"
@@ -135,5 +136,6 @@ def effective(facts: WindowFacts) -> Verdict | None:
     if not facts.not_effective:
         return None
     return blamed(
-        Check.EFFECTIVE, f"{', '.join(facts.not_effective)}; so the requested configuration was not measured"
+        Check.EFFECTIVE,
+        (f"{', '.join(facts.not_effective)}; so tuner did not measure the requested configuration"),
     )

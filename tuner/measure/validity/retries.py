@@ -9,7 +9,7 @@ from tuner.measure.validity.facts import DEFAULTS, Thresholds, percent
 from tuner.records import Blame, Verdict
 
 NOISY = "host: too noisy"
-LEAVE = "Stop what else runs here, or use another machine. Then run the same command again."
+LEAVE = "Stop the other programs here, or use another machine. Then run the same command again."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,7 +26,11 @@ class Noisy:
     @property
     def advice(self) -> str:
         """Return what happens next, or what to do."""
-        return LEAVE if self.pause_s is None else f"Waiting up to {self.pause_s:.0f} s for the noise to pass."
+        return (
+            LEAVE
+            if self.pause_s is None
+            else (f"tuner waits up to {self.pause_s:.0f} s for the noise to pass.")
+        )
 
 
 class RetryBudget:
@@ -92,7 +96,7 @@ class RetryBudget:
         share = len(spoiled) / tries
         provable = ""
         if provable_gain is not None:
-            provable = f" Gains below {percent(provable_gain, 1)} cannot be proved here."
+            provable = f" This machine cannot prove gains below {percent(provable_gain, 1)}."
         found = (
             f"{NOISY}, {len(spoiled)} of the last {tries} windows ({percent(share)}) were spoiled by "
             f"{', '.join(most)}."

@@ -80,8 +80,8 @@ class Keeper:
         if not takes_back and self.has_lost_apply(record):
             raise TargetError(
                 f"{self.host.name}: the host has lost its record of the apply of {record.say('study')} "
-                f"(since {record.say('since')}), which somebody may have confirmed. Keep the winner with: "
-                "tuner confirm. Roll back with: tuner apply STUDY --undo"
+                f"(since {record.say('since')}). Somebody may have confirmed this apply. To keep the winner, "
+                "run: tuner confirm. To roll back, run: tuner apply STUDY --undo"
             )
         reply = read_reply(self.host.name, self.send_whole(requests.adoption(record)))
         return next((word for word in (ADOPTED, PRESENT) if word in reply), NOTHING)

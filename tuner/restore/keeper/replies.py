@@ -58,7 +58,7 @@ def read_reply(host_name: str, completed: Completed, *, also: int | None = None)
             told = f"is damaged or of another version: its answer has no end ({shown!r}). Run: tuner restore"
             raise TargetError(f"{host_name}: the restore agent at {PROGRAM} {told}")
         case _ if completed.timed_out:
-            told = f"did not end within {completed.duration_s:.0f} s. Look into {DIRECTORY}/log."
+            told = f"did not end within {completed.duration_s:.0f} s. Read {DIRECTORY}/log."
             raise TargetError(f"{host_name}: the restore agent {told}")
         case code if code == REJECTED:
             raise ConfigRejected(f"{host_name}: {said}")
@@ -66,15 +66,15 @@ def read_reply(host_name: str, completed: Completed, *, also: int | None = None)
             raise RestoreFailed(_describe_troubles(host_name, _name_troubles(reply) or said))
         case code if code == CHANGED:
             raise RestoreFailed(
-                f"{host_name}: {_name_troubles(reply)}. Nothing was changed. Keep what you need of both "
-                "versions. Then roll back the rest with: tuner apply STUDY --undo --accept"
+                f"{host_name}: {_name_troubles(reply)}. tuner has changed nothing. Save what you need of "
+                "both versions. Then roll back all other files: tuner apply STUDY --undo --accept"
             )
         case code if code in NOT_INSTALLED:
             raise TargetError(
                 f"{host_name}: the restore agent is missing at {PROGRAM} ({said}). Run the command again."
             )
         case code:
-            told = said or f"the restore agent ended with status {code}. Look into {DIRECTORY}/log."
+            told = said or f"the restore agent ended with status {code}. Read {DIRECTORY}/log."
             raise TargetError(f"{host_name}: {told}")
 
 
@@ -142,6 +142,7 @@ def _name_troubles(reply: Reply) -> str:
 
 def _describe_troubles(host_name: str, told: str) -> str:
     return (
-        f"{host_name}: not everything could be restored: {told}. The backups are kept in {DIRECTORY}. "
-        "Remove the cause, then run: tuner restore (or give up what is left with: tuner restore --accept)"
+        f"{host_name}: tuner could not restore everything: {told}. The backups are kept in {DIRECTORY}. "
+        "Remove the cause, then run: tuner restore. To leave these items as they are, run: tuner restore "
+        "--accept"
     )

@@ -42,7 +42,7 @@ def find_failure(arm: str, trials: Sequence[Trial]) -> str | None:
     if len(last) < MOST_FAILURES or any(trial.state is not State.FAILED for trial in last):
         return None
     failure = last[-1].failure
-    return failure.reason if failure else "it gave no measurement"
+    return failure.reason if failure else "the configuration gave no measurement"
 
 
 def count_whole_blocks(trials: Sequence[Trial], arms: Sequence[str]) -> int:

@@ -24,7 +24,7 @@ def plan_looks(most: int) -> tuple[int, ...]:
         UsageError: fewer than two pairs have no interval.
     """
     if most < LEAST_PAIRS:
-        raise UsageError(f"pairs: {most} is too little. Give at least {LEAST_PAIRS}.")
+        raise UsageError(f"pairs: {most} pairs are too few. Give at least {LEAST_PAIRS}.")
     early = {pairs for pairs in (most // 4, most // 2) if LEAST_LOOK <= pairs < most}
     return (*sorted(early), most)
 

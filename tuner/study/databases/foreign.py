@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from tuner.errors import UsageError
 
-UNLIKE = "tuner does not write such content"
+UNLIKE = "the storage has content that tuner never writes"
 MOVE_AWAY = "Move the file away if it does not belong to this study."
 SHOWN = 80
 """Characters that are quoted of what was stored."""

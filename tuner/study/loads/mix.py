@@ -44,7 +44,8 @@ def weigh(kinds: Sequence[RequestKind]) -> tuple[RequestKind, ...]:
     total = sum(each.weight for each in kinds)
     if kinds and total <= 0:
         raise Refused(
-            "all requests have weight 0, so that none is sent", "Give at least one a weight above 0"
+            "all requests have weight 0, so tuner would send none",
+            ("Give at least one request a weight above 0"),
         )
     for index, each in enumerate(kinds):
         if 0 < each.weight < LEAST_SHARE * total:

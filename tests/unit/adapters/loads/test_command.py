@@ -80,7 +80,7 @@ def test_connect_times_are_taken_together():
 @pytest.mark.parametrize(
     ("result", "output", "message"),
     [
-        ({"json": {"correct": "/n"}}, '{"m": 5}', "nothing at /n"),
+        ({"json": {"correct": "/n"}}, '{"m": 5}', "no value at /n"),
         ({"json": {"correct": "/n"}}, '{"n": "many"}', "correct: 'many' is not a number"),
         ({"json": {"correct": "/n"}}, '{"n": -1}', "is not a quantity"),
         ({"json": {"correct": "/n"}}, '{"n": 1.5}', "is not a count"),
@@ -122,15 +122,15 @@ def test_a_command_that_cannot_be_directed_is_refused(command: list[str], messag
 @pytest.mark.parametrize(
     ("result", "message"),
     [
-        (None, "load.result: it is missing"),
-        ({}, "load.result: it is missing"),
+        (None, "load.result: the key is missing"),
+        ({}, "load.result: the key is missing"),
         ({"jason": {}}, "load.result.jason: this key is not known"),
         ({"json": {"correct": "/n"}, "regex": "x"}, "exactly one of json and regex"),
         ({"scale": {}}, "exactly one of json and regex"),
         ({"json": ["/n"]}, "is not a mapping of names"),
         ({"json": {"correct": "n"}}, "'n' is no JSON pointer"),
         ({"json": {"corect": "/n"}}, "Did you mean 'correct'?"),
-        ({"json": {"requests": "/n"}}, "does not say how many responses were correct"),
+        ({"json": {"requests": "/n"}}, "does not contain the number of correct responses"),
         ({"json": {"correct": "/n", "connect_min_ms": "/c"}}, "'connect_min_ms' is not enough"),
         ({"regex": "(?P<correct>"}, "is no regular expression"),
         ({"regex": r"(\d+)"}, "has no named group"),

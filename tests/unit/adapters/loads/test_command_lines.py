@@ -96,7 +96,9 @@ def test_ab_and_h2load_end_after_so_many_requests_or_at_the_time_limit():
 
 @pytest.mark.parametrize("load", [OWN, K6(), Oha(), Wrk()], ids=lambda load: load.name)
 def test_a_number_of_requests_is_refused_by_what_sends_for_a_time(load: LoadGenerator):
-    with pytest.raises(UsageError, match=r"sends for a time, not a number of requests\. Use ab or h2load"):
+    with pytest.raises(
+        UsageError, match=r"sends for a fixed time, not a fixed number of requests\. Use ab or h2load"
+    ):
         load.command(replace(WORKLOAD, requests_total=10_000))
 
 
@@ -138,7 +140,9 @@ def test_h2load_has_several_requests_under_way_on_a_connection():
 
 @pytest.mark.parametrize("load", [Ab(), K6(), Oha(), OWN, Wrk()], ids=lambda load: load.name)
 def test_several_requests_at_once_are_refused_by_what_sends_one(load: LoadGenerator):
-    with pytest.raises(UsageError, match=r"one request at a time on a connection, not 10\. Use h2load"):
+    with pytest.raises(
+        UsageError, match=r"one request at a time on each connection, not 10 at once\. Use h2load"
+    ):
         load.command(replace(WORKLOAD, streams=10))
 
 
@@ -238,7 +242,7 @@ def test_what_cannot_be_sent_is_refused(load: LoadGenerator, change: dict[str, o
 
 @pytest.mark.parametrize("load", [Ab(), Wrk(), OWN], ids=lambda load: load.name)
 def test_a_rate_is_refused_by_what_sends_as_fast_as_it_can(load: LoadGenerator):
-    with pytest.raises(UsageError, match="cannot hold 100 requests/s"):
+    with pytest.raises(UsageError, match="cannot keep a rate of 100 requests/s"):
         load.command(replace(WORKLOAD, rate_rps=100))
 
 

@@ -53,7 +53,7 @@ def test_a_server_outside_the_path_of_ordinary_users_is_found():
 def test_a_path_that_would_be_read_as_syntax_is_refused(server, path):
     site = Site(directory=PurePosixPath("/site"), document_root=PurePosixPath(path))
 
-    with pytest.raises(UsageError, match="Use a folder without it"):
+    with pytest.raises(UsageError, match="Use a folder without this character"):
         server.render({}, site, Facts())
 
 
@@ -81,7 +81,7 @@ def test_a_value_that_holds_more_than_one_value_is_refused(server, config, said)
     ],
 )
 def test_a_setting_without_a_rule_of_its_own_is_refused(server, config):
-    with pytest.raises(ConfigRejected, match=r"is no setting that tuner changes|is not there"):
+    with pytest.raises(ConfigRejected, match=r"is no setting that tuner changes|does not have this setting"):
         server.render(config, SITE, linux())
 
 

@@ -217,7 +217,7 @@ def test_an_nginx_without_a_module_names_it():
     assert whole.offers == {TLS: "", H2: "", H2C: ""}
     assert bare.offers[TLS] == ""
     assert "built without http_v2_module" in bare.offers[H2]
-    assert bare.offers[H2C].endswith("Use a build that has it, by its path: `program:`")
+    assert bare.offers[H2C].endswith("Name the path of another build: `program:`")
 
 
 def apache_with(server: ApacheMpm, *modules: str) -> Facts:
@@ -262,7 +262,7 @@ def test_what_a_server_cannot_be_loaded_with_is_refused_before_anything_runs(tmp
     require_offer(study_of(tmp_path, "{}"), "front", Facts())
     require_offer(study_of(tmp_path, "{tls: true}"), "front", bare)
     with pytest.raises(
-        TargetError, match=r"front: HTTP/2 over TLS cannot be served here: mod_http2\.so cannot"
+        TargetError, match=r"front: this server cannot serve HTTP/2 over TLS: mod_http2\.so cannot"
     ):
         require_offer(study_of(tmp_path, "{protocol: h2}"), "front", bare)
     with pytest.raises(

@@ -68,7 +68,7 @@ def test_of_two_keys_that_clear_each_other_the_one_that_is_clear_is_left_alone()
     found = find(vm__dirty_bytes=100_000_000, vm__dirty_ratio=0)
 
     assert found.facts.withheld.keys() == {"vm.dirty_ratio", "vm.dirty_background_bytes"}
-    with pytest.raises(ConfigRejected, match=r"vm\.dirty_ratio: vm\.dirty_bytes is set instead"):
+    with pytest.raises(ConfigRejected, match=r"vm\.dirty_ratio: this host sets vm\.dirty_bytes instead"):
         Sysctl().rewrite({"vm.dirty_ratio": 20}, found)
     assert list(Sysctl().rewrite({"vm.dirty_bytes": 50_000_000}, found).values()) == [b"50000000\n"]
 
@@ -76,8 +76,11 @@ def test_of_two_keys_that_clear_each_other_the_one_that_is_clear_is_left_alone()
 def test_what_is_left_alone_is_named_with_the_reason():
     space = load("sysctl-vm", vm__dirty_background_bytes=1_000_000, vm__dirty_background_ratio=0)
 
-    assert "vm.dirty_background_bytes is set instead" in space.left_out["vm.dirty_background_ratio"]
-    assert space.left_out["vm.dirty_ratio"] == "it depends on vm.dirty_background_ratio, which is left out"
+    assert "this host sets vm.dirty_background_bytes instead" in space.left_out["vm.dirty_background_ratio"]
+    assert (
+        space.left_out["vm.dirty_ratio"]
+        == "this setting depends on vm.dirty_background_ratio, which is left out"
+    )
 
 
 def test_a_limit_that_is_none_is_not_tuned():
@@ -116,4 +119,6 @@ def test_a_sandbox_leaves_every_key_alone_and_names_each():
 
     assert space.dimensions == ()
     for name in ("vm.swappiness", "fs.file-max"):
-        assert space.left_out[name] == "it is one value for the whole host, which a sandbox does not touch"
+        assert space.left_out[name] == (
+            "this setting is one value for the whole host, which a sandbox does not touch"
+        )

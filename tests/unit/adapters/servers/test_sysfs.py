@@ -76,7 +76,7 @@ def test_one_value_stands_for_the_files_of_all_queues_and_policies():
 def test_what_is_there_and_what_is_not_is_named_with_its_place():
     withheld = find().facts.withheld
 
-    assert withheld["sys.net.threaded"] == "there is no /sys/class/net/*/threaded on this host"
+    assert withheld["sys.net.threaded"] == "this host has no /sys/class/net/*/threaded"
     assert not withheld.keys() & find().facts.current.keys()
 
 
@@ -135,7 +135,9 @@ def test_what_can_only_be_read_is_left_alone():
     found = find(mounts="sysfs /sys sysfs ro,nosuid 0 0\n")
 
     assert found.facts.current == {}
-    assert found.facts.withheld["sys.transparent_hugepage.enabled"] == "it is read-only here"
+    assert (
+        found.facts.withheld["sys.transparent_hugepage.enabled"] == "this setting is read-only on this host"
+    )
 
 
 @pytest.mark.parametrize(

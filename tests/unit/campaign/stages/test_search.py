@@ -65,7 +65,7 @@ def test_a_space_with_few_configurations_is_searched_and_then_left(tmp_path):
     assert len(tried) >= 5
     assert slow <= 6
     assert len(searched) < 50
-    assert any("further trials are expected to gain 0.0 % more" in note for note in campaign.progress.notes)
+    assert any("further trials would gain only about 0.0 % more" in note for note in campaign.progress.notes)
 
 
 @pytest.mark.more

@@ -239,7 +239,7 @@ def test_a_generator_that_cannot_change_its_connections_has_no_curve(settings, s
 @pytest.mark.parametrize(
     ("configurations", "said"),
     [
-        ({"winner": "winner"}, "there is no study here yet"),
+        ({"winner": "winner"}, "this storage has no study yet"),
         ({"deflaut": "deflaut"}, "is no configuration. Did you mean default"),
         ({}, "0 configurations"),
         ({str(number): "default" for number in range(7)}, "7 configurations"),

@@ -182,7 +182,7 @@ def test_special_values_and_choices_are_swept_too(settings, host):
         ("worker_conections", None, "worker_connections"),
         (NAME, ["8"], "is below its minimum"),
         (NAME, ["many"], "is not a number"),
-        (NAME, ["768"], "is already its value at the default"),
+        (NAME, ["768"], "is already the value at the default"),
         (NAME, list(range(1000, 1100)), "are too many"),
         ("sendfile", ["perhaps"], "neither on nor off"),
     ],
@@ -200,7 +200,7 @@ def test_too_little_time_is_refused_with_what_it_takes(settings):
 
 
 def test_there_is_nothing_around_a_winner_before_there_is_one(settings):
-    with pytest.raises(UsageError, match="there is no study here yet"):
+    with pytest.raises(UsageError, match="this storage has no study yet"):
         module.sweep(settings, NAME, around="winner")
 
 

@@ -175,7 +175,7 @@ def test_a_server_for_which_nothing_was_proven_runs_with_its_default(write, host
     found = module.versus([write("slow"), write("quick")], blocks=4)
 
     assert found.labels == ("slow default", "quick default")
-    assert len([note for note in found.plan.notes if "nothing was proven better" in note]) == 2
+    assert len([note for note in found.plan.notes if "no configuration is proven better" in note]) == 2
     assert found.leaders == (1,)
 
 

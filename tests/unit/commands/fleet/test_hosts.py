@@ -70,7 +70,7 @@ def test_two_names_of_one_machine_are_refused_but_not_clones(setups):
     first, second = setups()
     here = with_identity(first, b"1", b"2")
 
-    with pytest.raises(UsageError, match=r"web1 and ssh://root@web2 are one machine"):
+    with pytest.raises(UsageError, match=r"web1 and ssh://root@web2 are the same machine"):
         refuse_unlike([here, with_identity(second, b"1", b"2")])
     refuse_unlike([here, with_identity(second, b"1", b"3")])
     refuse_unlike([here, with_identity(second, b"", b"2")])

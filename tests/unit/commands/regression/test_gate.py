@@ -168,7 +168,7 @@ def test_a_study_is_no_baseline_of_itself_and_installed_services_of_two_are_not_
         gate(settings, settings)
     path = tmp_path / "managed.yaml"
     path.write_text(STUDY % (", ".join(TUNED), "tpe", 1) + "target: {mode: managed}\n")
-    with pytest.raises(UsageError, match="private instances only"):
+    with pytest.raises(UsageError, match="only with private instances"):
         gate(settings, load_study(path))
 
 

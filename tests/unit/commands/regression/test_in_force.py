@@ -57,12 +57,12 @@ def look(running: Config, in_files: Config, **values: Any) -> Mapping[str, str]:
         (
             {"worker_connections": 768},
             {"worker_connections": 4000},
-            "the files have this value, the running server does not: restart nginx",
+            "the files have this value, but the running server does not. Restart nginx",
         ),
         (
             {"worker_connections": 4000},
             {"worker_connections": 768},
-            "the files say 768: the active value is lost at the next restart",
+            "the files have 768, so the active value is lost at the next restart",
         ),
     ],
 )
@@ -95,7 +95,7 @@ def test_a_setting_that_the_server_does_not_have_any_more_drifted():
     assert wanted.chosen == {"sendfile": False}
     assert not found["sendfile"].drift
     assert found["listen_reuseport"].drift.startswith(
-        "listen_reuseport: it is not available here: it exists since"
+        "listen_reuseport: this parameter is not available on this host: it exists since"
     )
 
 

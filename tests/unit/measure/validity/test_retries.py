@@ -70,7 +70,7 @@ def test_a_host_that_spoils_more_is_given_a_pause_with_the_figure():
     assert noisy is not None
     assert (noisy.share, noisy.windows, noisy.pause_s) == (0.25, 40, 120.0)
     assert noisy.found == ("host: too noisy, 10 of the last 40 windows (25 %) were spoiled by foreign CPU.")
-    assert noisy.advice == "Waiting up to 120 s for the noise to pass."
+    assert noisy.advice == "tuner waits up to 120 s for the noise to pass."
 
 
 def test_a_host_that_is_still_too_noisy_after_the_pause_is_given_up_with_what_can_be_proved_on_it():
@@ -85,8 +85,8 @@ def test_a_host_that_is_still_too_noisy_after_the_pause_is_given_up_with_what_ca
     assert noisy is not None
     assert noisy.pause_s is None
     assert noisy.found == (
-        "host: too noisy, 20 of the last 40 windows (50 %) were spoiled by steal. Gains below 14.2 % cannot "
-        "be proved here."
+        "host: too noisy, 20 of the last 40 windows (50 %) were spoiled by steal. This machine cannot "
+        "prove gains below 14.2 %."
     )
     assert noisy.advice == LEAVE
 

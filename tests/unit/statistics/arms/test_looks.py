@@ -41,7 +41,7 @@ def test_looks_are_few_none_is_too_early_and_the_last_is_at_all_pairs(most: int,
 
 
 def test_a_single_pair_has_no_interval():
-    with pytest.raises(UsageError, match=r"pairs: 1 is too little\. Give at least 2\."):
+    with pytest.raises(UsageError, match=r"pairs: 1 pairs are too few\. Give at least 2\."):
         plan_looks(1)
 
 

@@ -68,7 +68,7 @@ def test_an_installed_server_may_have_a_certificate_that_nobody_else_trusts(stud
 
     assert (load.certificate, load.verifies) == (PurePosixPath(tmp_path / "own/ca.pem"), True)
     assert not study("{path: 'https://shop.test/', verify: false}", MANAGED).load.verifies
-    assert "certificates not checked" in study("{path: 'https://a/', verify: no}", MANAGED).describe_load()
+    assert "certificates not verified" in study("{path: 'https://a/', verify: no}", MANAGED).describe_load()
 
 
 @pytest.mark.parametrize(
@@ -100,7 +100,7 @@ def test_an_installed_server_may_have_a_certificate_that_nobody_else_trusts(stud
         ('{headers: {X: "a\\r\\nb"}}', "", "the value of this header is not one line of ASCII text"),
         ("{headers: {'X: a': b}}", "", "'X: a' is no name of a header"),
         (f"{{headers: {{X: {'a' * 4001}}}}}", "", "4001 characters are too many for a header"),
-        ("{ca: ca.pem}", "", "private instances have a certificate of their own"),
+        ("{ca: ca.pem}", "", "private instances have their own certificate"),
         (
             "{path: /a, verify: no}",
             MANAGED,

@@ -69,7 +69,7 @@ def test_what_changes_something_on_an_installed_service_asks_for_trust(study):
     [
         (
             "    - {path: /a, weight: 0}\n    - {path: /b, weight: 0}\n",
-            "all requests have weight 0, so that none",
+            "all requests have weight 0, so tuner would send none",
         ),
         (
             "    - {path: /a, weight: 10000}\n    - {path: /b}\n",
@@ -146,9 +146,13 @@ def test_the_address_of_the_load_may_be_another_than_its_virtual_hosts(study):
 @pytest.mark.parametrize(
     ("requests", "more", "said"),
     [
-        ("    - {url: 'http://a.test/'}\n", "", "is a whole URL, which only managed studies request"),
+        (
+            "    - {url: 'http://a.test/'}\n",
+            "",
+            "is a whole URL, and only managed studies request whole URLs",
+        ),
         ("    - {url: 'http://a.test/', path: /a}\n", MANAGED, "`url:` and `path:` cannot be combined"),
-        ("    - {url: a.test}\n", MANAGED, "this is no URL of a web server"),
+        ("    - {url: a.test}\n", MANAGED, "the text is no URL of a web server"),
         ("    - {url: 'http://a.test/'}\n    - {url: 'https://a.test/'}\n", MANAGED, ":7: .*`loads:`"),
         (
             "    - {url: 'http://a.test/'}\n",

@@ -71,11 +71,11 @@ def test_the_mixes_of_robustness_checks_are_sent_without_a_rate(study):
         ("load: {rate: 100000000}", P99, "is no rate"),
         ("load: {generator: h2load, rate: 10, requests_total: 1000}", P99, "cannot be combined"),
         ("load: {rate: 10}", "", r"the same goodput\. Write `objective: minimize latency_p99_ms` or `obj"),
-        ("load: {}", P99, r"objective: `minimize latency_p99_ms` alone needs a fixed rate"),
+        ("load: {}", P99, r"objective: `minimize latency_p99_ms` as the only objective needs a fixed rate"),
         (
             "loads: [{name: a, path: /a}, {name: b, path: /b, rate: 10}]",
             "",
-            "several loads are compared by their goodput",
+            "tuner compares several loads by their goodput",
         ),
     ],
 )

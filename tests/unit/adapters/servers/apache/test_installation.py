@@ -245,8 +245,8 @@ def test_settings_of_modules_that_are_not_loaded_are_not_offered():
 def test_the_log_of_each_site_is_not_offered():
     found = find(DEBIAN)
 
-    assert "000-default.conf:3 sets it for a part of the server" in found.facts.withheld["CustomLog"]
-    with pytest.raises(ConfigRejected, match=r"000-default\.conf:3 sets it for a part of the server"):
+    assert "000-default.conf:3 sets this for a part of the server" in found.facts.withheld["CustomLog"]
+    with pytest.raises(ConfigRejected, match=r"000-default\.conf:3 sets this for a part of the server"):
         Apache().rewrite({"CustomLog": "off"}, found)
 
 
@@ -301,7 +301,8 @@ def test_a_tree_without_a_place_for_a_drop_in_is_refused_with_the_line_to_add():
     text = DEBIAN.files[MAIN].replace("IncludeOptional conf-enabled/*.conf\n", "")
 
     with pytest.raises(
-        TargetError, match=r"Add a line at its end: IncludeOptional /etc/apache2/conf-enabled/\*\.conf"
+        TargetError,
+        match=r"Add a line at the end of this file: IncludeOptional /etc/apache2/conf-enabled/\*\.conf",
     ):
         find(with_file(DEBIAN, MAIN, text))
 
@@ -377,7 +378,7 @@ def test_a_line_that_would_win_is_named(place: str):
     layout = with_file(DEBIAN, place, "# mine\nTimeout 5\n")
 
     with pytest.raises(
-        TargetError, match=rf"{place}:2 sets Timeout after {DROP_IN} is read, and so overrides it"
+        TargetError, match=rf"{place}:2 sets Timeout after {DROP_IN}, and so overrides the value there"
     ):
         Apache().rewrite({"Timeout": 9}, find(layout))
 
@@ -391,7 +392,7 @@ def test_a_drop_in_that_is_there_keeps_its_other_lines():
 
 
 def test_sizes_that_the_mpm_would_change_are_rejected():
-    with pytest.raises(ConfigRejected, match="the event MPM turns MaxSpareThreads 40 into 51"):
+    with pytest.raises(ConfigRejected, match="the event MPM changes MaxSpareThreads 40 to 51"):
         Apache().rewrite({"MaxSpareThreads": 40}, find(DEBIAN))
 
 

@@ -103,7 +103,7 @@ def test_a_drop_in_for_prefork_gives_the_limit_before_what_needs_it():
 def test_a_size_that_prefork_would_change_is_refused():
     found = find(with_mpm("prefork"), ApachePrefork())
 
-    with pytest.raises(ConfigRejected, match="the prefork MPM turns MaxSpareServers 3 into 6"):
+    with pytest.raises(ConfigRejected, match="the prefork MPM changes MaxSpareServers 3 to 6"):
         ApachePrefork().rewrite({"MaxSpareServers": 3}, found)
 
 

@@ -80,7 +80,7 @@ def test_what_cannot_be_rendered_names_template_line_and_variable(text: str, mes
 
 
 def test_what_is_no_template_names_its_line_before_anything_runs():
-    with pytest.raises(UsageError, match=r"template of web\.conf, line 2: .* Correct it\."):
+    with pytest.raises(UsageError, match=r"template of web\.conf, line 2: .* Correct the template\."):
         Command(templates={"web.conf": "a\n{% if %}\n"})
 
 

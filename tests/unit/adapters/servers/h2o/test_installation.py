@@ -115,7 +115,7 @@ def test_what_says_more_of_sessions_is_left_alone(text):
     installation = find(text)
 
     assert "ssl-session-resumption" not in installation.facts.current
-    with pytest.raises(ConfigRejected, match="is written here in a form that tuner does not change"):
+    with pytest.raises(ConfigRejected, match="has a form in this file that tuner does not change"):
         H2o().rewrite({"ssl-session-resumption": "off"}, installation)
 
 
@@ -169,7 +169,7 @@ def test_what_is_no_switch_never_reaches_a_file(value):
 
 @pytest.mark.parametrize("name", ["user", "listen", "access-log", "file.dir", "a\nb", "", "crash-handler"])
 def test_a_name_that_is_no_setting_never_reaches_a_file(name):
-    with pytest.raises(ConfigRejected, match="Remove it from the search space"):
+    with pytest.raises(ConfigRejected, match="Remove this setting from the search space"):
         H2o().rewrite({name: "x"}, find(DEBIAN))
 
 

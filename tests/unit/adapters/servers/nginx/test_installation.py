@@ -151,7 +151,7 @@ def test_a_configuration_that_nginx_refuses_is_refused_with_its_words():
     [
         (
             "events { }\n",
-            r"nginx\.conf has no http block, so it serves no pages that could be tuned\. Add one",
+            r"nginx\.conf has no http block, so this nginx serves no pages that tuner could tune\. Add such",
         ),
         ("http { }\n", "no events block"),
         ("events { }\nhttp { server {\n", r"nginx\.conf:3"),
@@ -394,7 +394,7 @@ def test_a_zero_that_nginx_would_take_and_then_serve_nobody_is_refused():
 
 def test_a_name_that_is_no_setting_never_reaches_a_file():
     for name in ("load_module", "include", "root", "sendfile on; root", "", "a\nb", "../x"):
-        with pytest.raises(ConfigRejected, match="Remove it from the search space"):
+        with pytest.raises(ConfigRejected, match="Remove this setting from the search space"):
             Nginx().rewrite({name: "on"}, find("debian-12"))
 
 

@@ -150,7 +150,7 @@ def test_an_init_script_starts_it_where_there_is_no_systemd():
 
 def test_several_pools_of_which_none_has_the_usual_name_are_refused():
     with pytest.raises(
-        TargetError, match="the pools shop, blog, wiki, and tuner does not know which one the load"
+        TargetError, match="the pools shop, blog, wiki, and tuner does not know which pool the load"
     ):
         PhpFpm().rewrite({"pm.max_children": 2}, find_pool(SHOP_AND_BLOG))
 
@@ -179,7 +179,7 @@ def test_the_pool_that_the_load_leads_to_is_tuned(address: str, pool: str):
 @pytest.mark.parametrize("address", ["127.0.0.1:9002", "192.0.2.1:9000", "unix:/run/php/other.sock"])
 def test_an_address_at_which_no_pool_listens_is_named(address: str):
     with pytest.raises(
-        TargetError, match=rf"leads to {address}, where no pool .* shop at 127\.0\.0\.1:9000, blog"
+        TargetError, match=rf"leads to {address}, and no pool .* shop at 127\.0\.0\.1:9000, blog"
     ):
         PhpFpm().find_behind(host_of(SHOP_AND_BLOG), (address,))
 
@@ -205,7 +205,7 @@ def test_lines_after_an_include_belong_to_the_pool_that_was_opened_last():
     main = f"[global]\ninclude={POOLS}/*.conf\npm.max_children = 3\n"
     layout = with_file(BOOKWORM, MAIN, main)
 
-    with pytest.raises(TargetError, match=rf"{MAIN}:3 sets pm\.max_children after {DROP_IN} is read"):
+    with pytest.raises(TargetError, match=rf"{MAIN}:3 sets pm\.max_children after {DROP_IN}, and so"):
         PhpFpm().rewrite({"pm.max_children": 9}, find_pool(layout))
 
 
@@ -252,7 +252,7 @@ def test_a_line_that_would_win_is_named():
     layout = with_file(BOOKWORM, f"{POOLS}/zzz.conf", "[www]\npm.max_children = 7\n")
 
     with pytest.raises(
-        TargetError, match=rf"{POOLS}/zzz\.conf:2 sets pm\.max_children after {DROP_IN} is read"
+        TargetError, match=rf"{POOLS}/zzz\.conf:2 sets pm\.max_children after {DROP_IN}, and so"
     ):
         PhpFpm().rewrite({"pm.max_children": 9}, find_pool(layout))
 
@@ -275,7 +275,7 @@ def test_files_without_a_directory_of_pools_are_refused_with_the_line_to_add():
     one = with_file(BOOKWORM, MAIN, "[global]\ninclude=/etc/php/8.2/fpm/pool.d/www.conf\n")
 
     with pytest.raises(
-        TargetError, match=r"Add a line at its end: include=/etc/php/8\.2/fpm/pool\.d/\*\.conf"
+        TargetError, match=r"Add a line at the end of this file: include=/etc/php/8\.2/fpm/pool\.d/\*\.conf"
     ):
         PhpFpm().rewrite({"pm.max_children": 9}, find_pool(one))
 

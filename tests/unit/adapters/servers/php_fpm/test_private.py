@@ -92,8 +92,12 @@ def test_the_server_before_it_is_told_the_socket_or_the_port():
 @pytest.mark.parametrize(
     ("name", "value", "said"),
     [
-        ("opcache.memory_consumption", 64, r"is set in php\.ini, for all pools\. Write it there by hand"),
-        ("listen", "tcp", "is part of the web server's configuration, too"),
+        (
+            "opcache.memory_consumption",
+            64,
+            r"is set in php\.ini for all pools\. Change this setting in php\.ini by hand",
+        ),
+        ("listen", "tcp", "is also part of the web server's configuration"),
     ],
 )
 def test_what_no_pool_file_of_an_installed_service_holds_is_refused_with_where_it_stands(
