@@ -108,6 +108,7 @@ def advise(host: Host, names: Collection[str] = (), *, corpus: Path | None = Non
         SeenServer(
             server="kernel", rules=kernel_rules, scope=scope, current=kernel, kernel=kernel, files={},
             log=(), kernel_log=kernel_log, now_s=now.timestamp(), started_s=0.0, here=find_here(host),
+            tuned=_find_tuned(kernel_found),
         )
     )  # fmt: skip
     proposed = {each.name for finding in findings for each in finding.proposals}
@@ -134,9 +135,7 @@ def list_rules(names: Collection[str] = ()) -> tuple[RuleFile, ...]:
 def _choose_files(names: Collection[str]) -> dict[Path, RuleFile]:
     """Return the kernel's file of rules and those of the servers. Raises UsageError for a wrong name."""
     files = {path: read_file(path)[1] for path in rule_files()}
-    known = {
-        name for file in files.values() for name in (file.advice, *(file.servers if file.processes else ()))
-    }
+    known = {name for file in files.values() for name in (file.advice, *file.servers)}
     for name in sorted(set(names) - known):
         raise problem("advise", f"there are no rules for {name!r}", suggest(name, known))
     return {
