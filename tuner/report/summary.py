@@ -64,6 +64,8 @@ P99 = 0.99
 SHOWN_QUANTILES = {"p50": 0.5, "p90": 0.9, "p99": P99}
 NO_CANDIDATE = "nothing better"
 """Verdict of a study in which no configuration was worth confirming; "not proven" is of one that was."""
+REJECTED_CANDIDATE = "rejected"
+"""The same where one was better, and must not be used."""
 TOO_NOISY_TO_CONFIRM = "the host was too noisy to confirm it"
 """Why the best of a study that noise ended early is not shipped."""
 
@@ -256,7 +258,9 @@ class Summary:
             return self.gain.verdict
         if self.state != "finished":
             return None
-        return "not proven" if self.is_too_noisy else NO_CANDIDATE
+        if self.is_too_noisy:
+            return "not proven"
+        return NO_CANDIDATE if self.found is None else REJECTED_CANDIDATE
 
     @property
     def is_too_noisy(self) -> bool:

@@ -253,7 +253,7 @@ def test_a_short_screen_of_what_is_not_proven_says_what_was_rejected_before():
 def test_scripts_get_what_was_found_with_its_reason():
     told = summary_json(NOT_SHIPPED)
 
-    assert told["winner"] is None
+    assert (told["winner"], told["verdict"]) == (None, "rejected")
     assert told["found"]["reason"] == REASON
     assert told["found"]["changes"].keys() == SUMMARY.changes.keys()
     assert summary_json(SUMMARY)["found"] is None

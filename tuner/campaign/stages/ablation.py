@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import norm
+from scipy.special import ndtr
 
 from tuner.campaign.experiment import Experiment
 from tuner.campaign.progress import UNKNOWN
@@ -125,7 +125,7 @@ def _lose(kernels: Sequence[Posterior], config: Config, reduced: Sequence[Config
         gains, covariances = kernel.gains([config, *reduced], is_rough=False)
         means.append(contrast @ gains)
         deviations = np.sqrt(np.maximum((contrast @ covariances @ contrast.T).diagonal(), 1e-12))
-        chances.append(norm.sf(NEGLIGIBLE, means[-1], deviations))
+        chances.append(ndtr((means[-1] - NEGLIGIBLE) / deviations))
     return np.mean(means, axis=0), np.mean(chances, axis=0)
 
 
