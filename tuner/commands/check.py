@@ -174,7 +174,9 @@ class Findings:
         rest = f"; some parts are not tried yet: {whole}" if self.unseen else ""
         ready = f"ready      {write_command('tuner', 'run', settings.path)}{rest}"
         details = self._tell_details() if is_verbose else ()
-        return "\n".join([*details, *self._tell_limits(), *self._tell_essentials(), ready])
+        return "\n".join(
+            [*details, *self._tell_limits(is_verbose=is_verbose), *self._tell_essentials(), ready]
+        )
 
     def _tell_details(self) -> Iterator[str]:
         """Yield where what is run, and what is left as it is."""
@@ -198,7 +200,7 @@ class Findings:
         if self.windows is not None:
             yield f"windows    {self.windows}"
 
-    def _tell_limits(self) -> Iterator[str]:
+    def _tell_limits(self, *, is_verbose: bool) -> Iterator[str]:
         """Yield what to know before a run, and what was asked for."""
         for risk, names in self.setup.space.risks.items():
             yield f"risk       {', '.join(names)}: {risk}; the study allows tuner to tune this"
@@ -210,7 +212,7 @@ class Findings:
         yield from (f"not tried  {each}" for each in self.unseen)
         yield from self.calibration.lines() if self.calibration is not None else ()
         if self.preview is not None and self.shows_plan:
-            yield self.preview.as_text()
+            yield self.preview.as_text(is_verbose=is_verbose)
 
     def _tell_essentials(self) -> Iterator[str]:
         """Yield what is measured and what it gives now, what a run writes, and how long it searches."""

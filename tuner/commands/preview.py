@@ -45,8 +45,8 @@ class Preview:
     refused: Mapping[str, str]
     """Setting → why no trial touches it."""
 
-    def as_text(self) -> str:
-        """Return everything as text, the files last."""
+    def as_text(self, *, is_verbose: bool = False) -> str:
+        """Return it as text, the files last; verbose, with each setting that no trial touches."""
         width = max((len(each.name) for each in self.ranges), default=0)
         lines = [f"a run changes on {self.host}:"]
         lines += [
@@ -54,7 +54,10 @@ class Preview:
             + ("" if each.risk == SAFE else f"; {each.risk}")
             for each in self.ranges
         ]
-        lines += [f"  {name}: not touched: {reason}" for name, reason in self.refused.items()]
+        if is_verbose:
+            lines += [f"  {name}: not touched: {reason}" for name, reason in self.refused.items()]
+        elif self.refused:
+            lines.append(f"  {len(self.refused)} other settings are not touched (listed by -v)")
         if self.services:
             lines.append(
                 f"restarts   {', '.join(self.services)}: about {self.trials} times in {self.minutes:g} min; "
