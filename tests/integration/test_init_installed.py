@@ -14,6 +14,8 @@ pytestmark = pytest.mark.more
 
 # In namespaces of its own, with new directories over those that services write into.
 APART = ("unshare", "--mount", "--net", "--pid", "--fork", "--kill-child", "--mount-proc", "sh", "-ec")
+# What a check of an installed service leaves on its host
+OWN_STATE = "mkdir -p /var/lib/tuner\nmount -t tmpfs tmpfs /var/lib/tuner"
 PROGRAM = "$(ls /usr/sbin/php-fpm[0-9]* | tail -n 1)"
 SERVE = f"""
 ip link set lo up
@@ -30,7 +32,8 @@ nginx
 def run_apart(folder: Path, script: str) -> "subprocess.CompletedProcess[str]":
     (folder / "site.conf").write_text(PHP_SITE.format(port=8000, root="/srv", socket="SOCKET"))
     return subprocess.run(
-        [*APART, script], cwd=folder, capture_output=True, text=True, timeout=120, check=False,
+        [*APART, f"{OWN_STATE}\n{script}"],
+        cwd=folder, capture_output=True, text=True, timeout=120, check=False,
         env={**os.environ, "TUNER_STATE": str(folder / "state")},
     )  # fmt: skip
 
