@@ -26,7 +26,7 @@ def reader_of(result: Mapping[str, object] | None) -> ResultReader:
         if key not in _KEYS:
             raise _wrong(f".{key}", f"this key is not known. Known keys: {', '.join(_KEYS)}.")
     if ("json" in result) == ("regex" in result):
-        raise _wrong("", f"exactly one of json and regex must say how the output is read. {_EXAMPLE}")
+        raise _wrong("", f"the result needs either `json:` or `regex:` to read the output. {_EXAMPLE}")
     pointers, patterns = _pointers(result.get("json")), _patterns(result.get("regex"))
     names = [*pointers, *(name for pattern in patterns for name in pattern.groupindex)]
     _check_names(names)

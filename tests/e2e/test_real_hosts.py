@@ -181,7 +181,7 @@ def test_a_winner_is_applied_kept_and_taken_back(finished, tuner: CommandLine, w
     assert unasked.returncode == 2
     assert "Agree with --yes" in unasked.stderr
     assert of_other.returncode == 2
-    assert "is of the study" in of_other.stderr
+    assert "belongs to the study" in of_other.stderr
     assert undone.returncode == 0, undone.stderr
     assert look_at(web) == before
     assert "nothing is applied" in tuner.run(*undo).stderr

@@ -57,7 +57,7 @@ def test_a_worker_measures_for_a_controller_and_both_end_as_they_should(tmp_path
     assert host["trials"] > 4
     assert host["silent_s"] < 10
     assert worker.returncode == 0
-    assert "the host is as it was before" in said
+    assert "The host is in its earlier state again" in said
     assert not tuner.processes()
 
 

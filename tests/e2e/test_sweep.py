@@ -84,10 +84,10 @@ def test_a_sweep_leaves_no_process(swept):
         (("ThreadPerChild",), "ThreadsPerChild"),
         (("ThreadsPerChild", "--values", "0"), "0 is below its minimum"),
         (("MaxRequestWorkers",), "tuner derives it as"),
-        (("CustomLog",), "`allow:` does not name semantic. Allow it in"),
+        (("CustomLog",), "`allow:` does not name semantic. Allow this parameter in"),
         (("ThreadsPerChild", "--minutes", "0.2"), "minutes are too few for"),
-        (("ThreadsPerChild", "--at", "winner"), "there is no"),
-        (("ThreadsPerChild", "--values", "8", "--around", "default"), "Leave one out"),
+        (("ThreadsPerChild", "--at", "winner"), "has no"),
+        (("ThreadsPerChild", "--values", "8", "--around", "default"), "Leave one of them out"),
     ],
 )
 def test_what_cannot_be_swept_is_refused(tmp_path: Path, arguments, said):

@@ -67,7 +67,7 @@ WRITTEN_ALIKE = {"apache-mpm": ("apache-event", "apache-prefork", "apache-worker
 """Space without an installed server → those with one whose settings it has, written by the same code."""
 CHILDREN = 200
 """So many processes of PHP that connections to them can be kept: some settings are there for these alone."""
-NOT_ON_THIS_MACHINE = re.compile("it exists since |it was removed in |there is no /")
+NOT_ON_THIS_MACHINE = re.compile("it exists since |it was removed in |this host has no /")
 WITHOUT_THREADS = {"apache-prefork": {"ProxyPass.max", "ProxyPass.smax", "ProxyPass.acquire"}}
 """What a space has from a part and never asks for: a process of one thread has one connection at a time."""
 LOG_S = 2.0

@@ -202,7 +202,7 @@ def listening(say: Callable[[socket.socket], None]) -> Iterator[int]:
     ("first", "reason"),
     [
         (b"", "the banner of the host does not end"),
-        (b"SSH-2.0-other\r\n" + struct.pack(">I", 2**31 - 4), "it announced a packet of"),
+        (b"SSH-2.0-other\r\n" + struct.pack(">I", 2**31 - 4), "the host announced a packet of"),
     ],
     ids=["banner", "packet"],
 )

@@ -175,7 +175,8 @@ def _certificate_clients(inventory: Inventory) -> Iterator[Conflict]:
     found = dict.fromkeys(sorted(inventory.processes & CERTIFICATE_CLIENTS), PROCESS)
     # As a snap, or with an interpreter before its name, it is a process of another name.
     found |= dict.fromkeys(
-        ("certbot" for path in inventory.locked if _is_of_certificates(path)), "its lock is held"
+        ("certbot" for path in inventory.locked if _is_of_certificates(path)),
+        ("a process holds the lock of this program"),
     )
     for name, where in found.items():
         yield Conflict(

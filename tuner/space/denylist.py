@@ -36,42 +36,42 @@ _KERNEL = {
     "net.*.forwarding": "packet forwarding between networks",
     "net.*.mc_forwarding": "packet forwarding between networks",
     "net.ipv4.ip_forward*": "packet forwarding between networks",
-    "net.ipv4.ip_unprivileged_port_start": "who may bind privileged ports",
-    "net.ipv4.ip_nonlocal_bind": "who may bind foreign addresses",
-    "net.ipv4.ping_group_range": "who may send ICMP",
+    "net.ipv4.ip_unprivileged_port_start": "permission to bind privileged ports",
+    "net.ipv4.ip_nonlocal_bind": "permission to bind foreign addresses",
+    "net.ipv4.ping_group_range": "permission to send ICMP",
     "net.ipv4.icmp_echo_ignore_*": "protection against ICMP amplification",
     "net.ipv4.icmp_ignore_bogus_error_responses": "protection against bogus ICMP",
     "net.core.bpf_jit_harden": "hardening of the BPF compiler",
     "net.core.bpf_jit_kallsyms": "hiding of kernel addresses",
-    "kernel.unprivileged_bpf*": "who may load BPF programs",
-    "kernel.bpf_*": "who may load BPF programs",
-    "kernel.yama.*": "who may trace processes",
+    "kernel.unprivileged_bpf*": "permission to load BPF programs",
+    "kernel.bpf_*": "permission to load BPF programs",
+    "kernel.yama.*": "permission to trace processes",
     "kernel.apparmor*": "mandatory access control",
-    "kernel.dmesg_restrict": "who may read the kernel log",
+    "kernel.dmesg_restrict": "permission to read the kernel log",
     "kernel.kptr_restrict": "hiding of kernel addresses",
-    "kernel.perf_event_paranoid": "who may profile the kernel",
-    "kernel.unprivileged_userns*": "who may make user namespaces",
-    "kernel.io_uring_disabled": "who may use io_uring",
-    "kernel.io_uring_group": "who may use io_uring",
+    "kernel.perf_event_paranoid": "permission to profile the kernel",
+    "kernel.unprivileged_userns*": "permission to make user namespaces",
+    "kernel.io_uring_disabled": "permission to use io_uring",
+    "kernel.io_uring_group": "permission to use io_uring",
     "kernel.modules_disabled": "loading of kernel modules",
     "kernel.modprobe": "a program that the kernel runs as root",
     "kernel.hotplug": "a program that the kernel runs as root",
     "kernel.core_pattern": "a program that the kernel runs as root",
-    "kernel.core_uses_pid": "where memory is dumped",
+    "kernel.core_uses_pid": "place of memory dumps",
     "kernel.usermodehelper*": "programs that the kernel runs as root",
     "kernel.poweroff_cmd": "a program that the kernel runs as root",
-    "kernel.kexec_load*": "replacing the running kernel",
+    "kernel.kexec_load*": "replacement of the running kernel",
     "kernel.sysrq": "control over the machine by keyboard",
     "kernel.stack_erasing": "hardening of kernel stacks",
-    "kernel.cad_pid": "who is told of Ctrl-Alt-Del",
-    "kernel.tainted": "the record of untrusted kernel code",
+    "kernel.cad_pid": "process that receives Ctrl-Alt-Del",
+    "kernel.tainted": "record of untrusted kernel code",
     "kernel.ftrace_enabled": "tracing of the kernel",
     "dev.tty.*": "terminal line disciplines",
     "fs.protected_*": "protection of links and files in shared directories",
     "fs.suid_dumpable": "core dumps of privileged programs",
     "fs.binfmt_misc*": "programs that the kernel runs",
-    "user.max_*_namespaces": "who may make namespaces",
-    "vm.unprivileged_userfaultfd": "who may handle page faults",
+    "user.max_*_namespaces": "permission to make namespaces",
+    "vm.unprivileged_userfaultfd": "permission to handle page faults",
 }
 
 
@@ -80,7 +80,7 @@ def refuse_denied(name: str, server: str, place: Place | str) -> None:
     plain = re.sub(r"\[[0-9]*\]$", "", name).lower().replace("/", ".")
     reasons = [reason for pattern, reason in _KERNEL.items() if fnmatchcase(plain, pattern)]
     if any(fnmatchcase(plain, pattern) for pattern in plugins.denied_settings(server)):
-        reasons.append("who is let in and how it is protected")
+        reasons.append("access control or protection of the server")
     if reasons:
         wrong = f"{name} is a security setting ({reasons[0]}), which tuner never changes"
-        raise problem(place, wrong, "Remove this setting; no option allows it")
+        raise problem(place, wrong, "Remove this setting; no option allows changes of it")
