@@ -35,7 +35,8 @@ def _write_file(file: RuleFile) -> Iterator[str]:
         for setting, of in rule.settings.items():
             value = "" if of.value is None else f" = {code(str(of.value))}"
             place = f" ({escape(of.outside)})" if of.outside else ""
-            yield f"- {code(setting)}{value}{place}: {escape(of.why)}"
+            condition = "" if of.when is None else f", if {code(str(of.when))}"
+            yield f"- {code(setting)}{value}{place}{condition}: {escape(of.why)}"
         yield ""
 
 
