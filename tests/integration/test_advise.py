@@ -82,7 +82,10 @@ def test_a_worker_without_free_connections_is_named_first_and_a_healthy_server_i
     wait_until(has_bitten)
     first = advise_over_ssh(web)["findings"][0]
     shown = run_advise("--host", web.ssh_url)
+    main.touch()
+    edited = advise_over_ssh(web, "nginx")
 
+    assert [each for each in edited["unread"] if "changed after they started. Reload" in each]
     assert (first["server"], first["rule"], first["level"]) == ("nginx", "nginx.worker_connections", "now")
     setting = first["settings"][0]
     assert (setting["name"], setting["now"], setting["proposed"]) == ("worker_connections", 20, 4096)

@@ -248,7 +248,7 @@ def _find_ages(facts: ServerFacts, host: Host, server: RunningServer, look: Serv
         times = [int(each) for each in changed.stdout.split() if each.isdigit()]
         # Workers that are younger than a change have read it (a reload starts new ones).
         changed_s = int(now.stdout) - max(times, default=0)
-        if changed_s < min(workers) - CLOCK_S:
+        if 0 <= changed_s < min(workers) - CLOCK_S:
             facts.unread.append(
                 "the settings that its workers use: a file of its configuration changed after they started. "
                 "Reload the server, and look again"
