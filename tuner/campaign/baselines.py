@@ -50,7 +50,8 @@ def measure_baseline(experiment: Experiment) -> list[Config]:
     again = made_at_a_jump(experiment)
     if again:
         experiment.progress.note(
-            f"the speed of the machine has changed; tuner measures {len(again)} trials again"
+            f"the speed of the machine has changed; tuner measures {len(again)} "
+            f"{'trial' if len(again) == 1 else 'trials'} again"
         )
     return again
 

@@ -29,7 +29,7 @@ from tuner.measure.window import Load, example_workload, run_counted_window, run
 from tuner.ports import FAILURE_KINDS, Host
 from tuner.records import P99, Check, Metric, Role, State, Trial, Window
 from tuner.report.fidelity import Fidelity, compare
-from tuner.report.wording import capitalize, say_duration, say_milliseconds
+from tuner.report.wording import capitalize, say_duration, say_milliseconds, say_number
 from tuner.restore.recovery import describe_use
 from tuner.shell_words import write_command
 from tuner.space import facts_from_json
@@ -548,7 +548,7 @@ def _describe(server: DiscoveredServer) -> str:
         return version
     how = f"systemd's {service.name}" if service.is_systemd else f"the service {service.name}"
     files = ", ".join(map(str, installation.files))
-    return f"{version}, {how}, {len(installation.files)} files read: {files}"
+    return f"{version}, {how}, {say_number(len(installation.files), 'file')} read: {files}"
 
 
 def _describe_failure(setup: Setup, failed: TrialFailed) -> str:

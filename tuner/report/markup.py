@@ -10,7 +10,7 @@ from importlib.resources import files
 from typing import TYPE_CHECKING
 
 from tuner.report.figures.theme import COLOURS
-from tuner.report.wording import EXACT, make_lines_printable
+from tuner.report.wording import EXACT, make_lines_printable, say_number
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -39,6 +39,7 @@ def load_templates() -> "Environment":
     )  # fmt: skip
     environment.filters["breakable"] = make_breakable
     environment.filters["code"] = mark_code
+    environment.filters["counted"] = lambda rows, what: say_number(len(rows), what)
     environment.filters["embed"] = embed
     environment.filters["exact"] = keep_exact
     environment.globals["colours"] = dict(COLOURS)

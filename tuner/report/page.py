@@ -75,7 +75,7 @@ def render_report(
     figures, slices = draw_figures(summary, sweeps, curves)
     measured = _put_candidate(summary)
     tables = {name: rows_of(summary) for name, rows_of in TABLES.items()}
-    tables |= {name: TABLES[name](measured) for name in ("sides", "capacity")}
+    tables |= {name: TABLES[name](measured) for name in ("sides", "capacity", "robustness")}
     return render_page(
         "page.html.j2",
         summary=summary, headline=describe_verdict(summary), found=summary.explanation,

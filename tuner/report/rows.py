@@ -21,6 +21,7 @@ from tuner.report.wording import (
     say_gain,
     say_metric,
     say_milliseconds,
+    say_number,
     say_percent,
     say_quantile,
     say_rate,
@@ -571,7 +572,7 @@ def noise_rows(summary: "Summary") -> list[Row]:
         ("between windows of one trial, σ_w", say_percent(noise.sigma_window, 2)),
         ("between trials of one configuration, σ_b", say_percent(noise.sigma_trial, 2)),
         ("drift of the host's level in ten minutes", say_percent((600 * noise.drift_per_s) ** 0.5, 2)),
-        (f"gain that {pairs} pairs can prove (80 % power)", f"{say_ratio(1 + gain)} or more"),
+        (f"gain that {say_number(pairs, 'pair')} can prove (80 % power)", f"{say_ratio(1 + gain)} or more"),
     ]
 
 
@@ -631,7 +632,8 @@ def provenance_rows(summary: "Summary") -> list[Row]:
         ),
         ("constraints", "; ".join(summary.constraints) or "none"),
         ("load", summary.workload),
-        ("space", f"{' + '.join(summary.space.names)}: {len(summary.space.dimensions)} dimensions"),
+        ("space", " + ".join(summary.space.names)),
+        ("searched", say_number(len(summary.space.dimensions), "dimension")),
     ]
 
 

@@ -292,6 +292,11 @@ def say_percent(share: float, digits: int = 1) -> str:
     return (text.rstrip("0").rstrip(".") if "." in text else text) + " %"
 
 
+def say_number(count: int, what: str) -> str:
+    """Write how many there are of something: 1 setting, 2 settings."""
+    return f"{count} {what}{'' if count == 1 else 's'}"
+
+
 def say_count(value: float, unit: str = "") -> str:
     """Write a counter's value with three digits: 1,234 or 0.0123 or 41.5 %."""
     shown = f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"  # noqa: PLR2004 - digits, not a limit

@@ -455,3 +455,13 @@ def test_without_the_files_nothing_can_be_copied_that_no_server_reads() -> None:
 def test_what_stands_between_backticks_is_code() -> None:
     assert mark_code("With `off` & more, a ` stays") == "With <code>off</code> &amp; more, a ` stays"
     assert "`" not in page().split("<header")[1].split("</header>")[0]
+
+
+def test_one_of_something_is_no_plural() -> None:
+    space = small_space()
+    one = replace(space, parameters=tuple(each for each in space.parameters if each.name == "sendfile"))
+    text = render_report(make_summary(searches=6, pairs=0, space=one, winning={}))
+
+    assert "1 setting, each trial by its value" in text
+    assert "1 dimension<" in text
+    assert not re.search(r"(?<![\d.,])1 (settings|pairs|trials|kinds|dimensions)\b", text)

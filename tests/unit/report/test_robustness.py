@@ -220,6 +220,7 @@ def test_the_page_of_a_rejected_candidate_has_its_failures_beside_the_default():
     assert re.search(r"failed with 400 connections\s+0 %\s+90 %", cells)
     assert "failed with 25 connections" not in cells
     assert "What the candidate changes" in cells
+    assert "candidate 1" not in cells
     assert "does it help?" not in cells
     assert "helps" not in cells.split("Conclusions")[0]
 

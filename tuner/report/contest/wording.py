@@ -5,7 +5,7 @@ from itertools import combinations
 
 from tuner.records import Metric
 from tuner.report.contest import Contest
-from tuner.report.wording import capitalize, say_duration, say_estimate, say_metric
+from tuner.report.wording import capitalize, say_duration, say_estimate, say_metric, say_number
 
 MOST_NAMED = 3
 """Of those that lead together; more than that are counted."""
@@ -101,8 +101,8 @@ def say_claim(contest: Contest, over: int, under: int) -> str:
 def say_effort(contest: Contest) -> str:
     """Write what was measured: 6 configurations, 8 blocks, 48 trials, 3 min 24 s."""
     return (
-        f"{len(contest.arms)} configurations, {contest.blocks} blocks, {contest.trials} trials, "
-        f"{say_duration(contest.seconds)}"
+        f"{len(contest.arms)} configurations, {say_number(contest.blocks, 'block')}, "
+        f"{contest.trials} trials, {say_duration(contest.seconds)}"
     )
 
 
