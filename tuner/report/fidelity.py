@@ -75,7 +75,8 @@ class Fidelity:
         each = f", {self.requests / self.opened:,.0f} requests on each" if self.opened else ""
         return (
             f"{say_percent(self.match, 2)} of {self.requests:,} requests of "
-            f"{say_number(len(self.kinds), 'kind')} as asked, every share within {100 * largest:.2f} points ({path}); "
+            f"{say_number(len(self.kinds), 'kind')} as asked, every share within {100 * largest:.2f} points "
+            f"({path}); "
             f"{say_percent(self.as_expected, 2)} had the expected status and body; {asked}received "
             f"{self.received_bytes:,.0f} per response with its header; {say_rate(self.rate_rps)} responses/s "
             f"over {self.connections:,} connections{each}"

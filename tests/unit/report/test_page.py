@@ -8,10 +8,12 @@ from dataclasses import replace
 from functools import cache
 from html import unescape
 from html.parser import HTMLParser
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+import tuner.report
 from tests.unit.simulated_study import FAILURES, make_summary, small_space
 from tests.unit.space.test_acting import of_load
 from tuner.campaign.stages.fixed_rate import LatencyClaim
@@ -25,6 +27,7 @@ from tuner.report.page import STATES, describe_verdict, render_report
 from tuner.report.rows import failure_rows, setting_rows
 from tuner.report.summary import Summary
 from tuner.report.summary_json import summary_json
+from tuner.report.wording import say_number
 from tuner.statistics.confirmation.paired_gain import judge_pairs
 
 HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)>"
@@ -457,11 +460,10 @@ def test_what_stands_between_backticks_is_code() -> None:
     assert "`" not in page().split("<header")[1].split("</header>")[0]
 
 
-def test_one_of_something_is_no_plural() -> None:
-    space = small_space()
-    one = replace(space, parameters=tuple(each for each in space.parameters if each.name == "sendfile"))
-    text = render_report(make_summary(searches=6, pairs=0, space=one, winning={}))
+def test_no_template_counts_by_itself() -> None:
+    """One of something is no plural, which `counted` knows."""
+    folder = Path(tuner.report.__file__).parent / "templates"
+    found = re.findall(r"length }} \w+s\b", "".join(path.read_text() for path in folder.glob("*.j2")))
 
-    assert "1 setting, each trial by its value" in text
-    assert "1 dimension<" in text
-    assert not re.search(r"(?<![\d.,])1 (settings|pairs|trials|kinds|dimensions)\b", text)
+    assert [say_number(count, "setting") for count in (0, 1, 2)] == ["0 settings", "1 setting", "2 settings"]
+    assert found == []
