@@ -312,7 +312,7 @@ def _result_of_requests(
         bytes=0 if summary is None else summary.received_bytes,
         latency=None if failures.length else latency_of_samples(log.correct_us),
         connect_time=connect_time if len(log) else None,
-        aborted="the time limit was reached; body lengths were not checked" if summary is None else None,
+        aborted=None if summary else "h2load reached the time limit, so tuner did not check body lengths",
     )
 
 
@@ -331,7 +331,7 @@ def _without_summary(log: Log, workload: Workload) -> LoadResult:
         correct=correct,
         failures=replace(failures, other=lost_connections(log, workload)),
         latency=latency_of_samples(log.correct_us),
-        aborted="it did not stop by itself and left no summary; body lengths were not checked",
+        aborted="h2load did not stop by itself and printed no summary, so tuner did not check body lengths",
     )
     return _as_due(result, log, workload, under_way=workload.connections * workload.streams)
 

@@ -243,7 +243,7 @@ def test_a_file_of_the_kernel_is_written_in_place_and_its_refusal_is_the_configu
 def test_a_pipe_or_a_device_in_the_place_of_a_file_is_refused_at_once(tmp_path: Path):
     os.mkfifo(tmp_path / "pipe")
     for path in (tmp_path / "pipe", Path("/dev/zero")):
-        with pytest.raises(TargetError, match=r"cannot be read: it is not a file"):
+        with pytest.raises(TargetError, match=r"cannot be read: the path is not a file"):
             LocalHost().read(PurePosixPath(path))
 
 

@@ -129,7 +129,7 @@ def versus(  # noqa: PLR0913, PLR0917 - the command's options
     preset: Annotated[
         Preset | None, typer.Option(help="Preset of all studies: length and number of their trials.")
     ] = None,
-    minutes: Annotated[float | None, minutes_option("Time limit of each study not tuned yet")] = None,
+    minutes: Annotated[float | None, minutes_option("Time limit of each study that is not tuned yet")] = None,
     blocks: Annotated[int | None, typer.Option(help="Number of trials of each configuration.")] = None,
     output: ResultPath = None,
     as_json: AsJson = False,

@@ -137,7 +137,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--http2", action="store_true")
     options = parser.parse_args(arguments)
     if not (0 < options.seconds <= MOST_S and 0 < options.clients <= MOST_CLIENTS):
-        parser.error(f"at most {MOST_S:.0f} seconds and {MOST_CLIENTS} clients")
+        parser.error(f"the limits are {MOST_S:.0f} seconds and {MOST_CLIENTS} clients")
     context = _trust(options.certificate, speaks_http2=options.http2) if options.certificate else None
     clients = [
         SlowClient(options.port, context=context, speaks_http2=options.http2) for _ in range(options.clients)

@@ -47,7 +47,9 @@ def read_space(name: str) -> Document:
     claims += [f"{point.value} ({plugins.origin(point)})" for point in points]
     if len(claims) > 1:
         raise problem(
-            where, f"this name is defined by {' and by '.join(claims)}", "Uninstall one of the packages"
+            where,
+            f"several packages define this name: {' and '.join(claims)}",
+            "Uninstall one of the packages",
         )
     if built_in:
         return read_yaml(built_in.read_bytes(), f"search_spaces/{built_in.name}")

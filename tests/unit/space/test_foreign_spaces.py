@@ -63,7 +63,9 @@ def test_a_name_that_two_packages_give_is_refused_naming_both(
         install(tmp_path, package, name, TEXT.format(name=name))
     monkeypatch.syspath_prepend(tmp_path)
 
-    with pytest.raises(UsageError, match=rf"space '{name}': this name is defined by .* and by ") as refusal:
+    with pytest.raises(
+        UsageError, match=rf"space '{name}': several packages define this name: .* and "
+    ) as refusal:
         load_space([name], facts=facts(), base=tmp_path)
 
     assert "tuner_first 1.2" in str(refusal.value)
