@@ -134,7 +134,9 @@ def main() -> int:
     parser.add_argument("--repeats", type=int, default=5)
     given = parser.parse_args()
     with TemporaryDirectory(prefix="report-") as folder:
-        study = load_study(given.study) if given.study else play(given.keep or Path(folder), SERVER)
+        kept = given.keep or Path(folder)
+        kept.mkdir(parents=True, exist_ok=True)
+        study = load_study(given.study) if given.study else play(kept, SERVER)
         trials = open_storage(study.storage_url, study.name, create=False).trials()
         cases = measure(study, given.repeats)
         page = study.folder / REPORT

@@ -206,7 +206,10 @@ class FittingTable(Table):
     """A table; where the terminal is too narrow for it, each row is a list of its cells."""
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        if self._least_width() <= options.max_width:
+        widths = self._least_widths()
+        if sum(width + self.padding[1] for width in widths) <= options.max_width:
+            for column, width in zip(self.columns, widths, strict=True):
+                column.min_width = width  # a word that is cut off names nothing
             yield from super().__rich_console__(console, options)
             return
         titles = [str(column.header) for column in self.columns]
@@ -216,17 +219,16 @@ class FittingTable(Table):
                 row.add_row(Text(title, style="dim"), cell)
             yield from (Text(str(name), style="bold"), Padding(row, (0, 0, 0, 2)))
 
-    def _least_width(self) -> int:
-        """Return the columns that it takes; figures stand at the right and are not broken."""
-        return sum(
+    def _least_widths(self) -> list[int]:
+        """Return what each column takes; figures stand at the right and are not broken."""
+        return [
             max(
                 cell_len(part)
                 for cell in (column.header, *column.cells)
                 for part in ([str(cell)] if column.justify == "right" else str(cell).split() or [""])
             )
-            + self.padding[1]
             for column in self.columns
-        )
+        ]
 
 
 def fitting_table(*titles: str, right: bool = False) -> Table:

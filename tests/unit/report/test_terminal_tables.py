@@ -5,7 +5,7 @@ from rich.console import Console
 
 from tests.unit.trials import DEFAULT, SPACE, config_of, trial, window
 from tuner.report.summary import Comparison, gather_arm
-from tuner.report.terminal import comparison_table, parameter_list, searched_list
+from tuner.report.terminal import comparison_table, fitting_table, parameter_list, searched_list
 from tuner.space import describe_dead, describe_presets, describe_space
 from tuner.statistics.confirmation.paired_gain import judge_pairs
 
@@ -114,3 +114,15 @@ def test_a_study_shows_what_it_searches_and_why_it_leaves_out_the_rest():
     assert "old-guide: differs from the preset" in shown
     assert "accept_mutex: removed long ago" in shown
     assert "as-written:" not in shown
+
+
+def test_no_word_of_a_table_is_cut_off():
+    table = fitting_table("pick", "goodput", "cpu_us_per_request", "trials", "settings that change")
+    table.add_row(
+        "2 (winner)", "1.23× [1.22, 1.25]", "1.22× [1.20, 1.23]", "6", "open_file_cache 1000, aio on"
+    )
+
+    for width in range(40, 130):
+        shown = text_of(table, width)
+        assert "…" not in shown, width
+        assert {"cpu_us_per_request", "open_file_cache", "[1.20,"} <= {*shown.split()}, width
