@@ -215,6 +215,8 @@ class FittingTable(Table):
         titles = [str(column.header) for column in self.columns]
         for name, *cells in zip(*(column.cells for column in self.columns), strict=True):
             row = Table.grid(padding=(0, 2))
+            row.add_column(no_wrap=True)
+            row.add_column(overflow="fold")
             for title, cell in zip(titles[1:], cells, strict=True):
                 row.add_row(Text(title, style="dim"), cell)
             yield from (Text(str(name), style="bold"), Padding(row, (0, 0, 0, 2)))
