@@ -206,10 +206,13 @@ class FittingTable(Table):
     """A table; where the terminal is too narrow for it, each row is a list of its cells."""
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        widths = self._least_widths()
-        if sum(width + self.padding[1] for width in widths) <= options.max_width:
-            for column, width in zip(self.columns, widths, strict=True):
-                column.min_width = width  # a word that is cut off names nothing
+        left = options.max_width - sum(width + self.padding[1] for width in self._least_widths())
+        if left >= 0:
+            # Given out by hand: rich takes from the widest columns, and cuts off their words.
+            for column, least in () if self.expand else zip(self.columns, self._least_widths(), strict=True):
+                whole = max(cell_len(str(cell)) for cell in (column.header, *column.cells))
+                column.width = least + min(left, whole - least)
+                left -= column.width - least
             yield from super().__rich_console__(console, options)
             return
         titles = [str(column.header) for column in self.columns]
