@@ -124,7 +124,7 @@ def _undo(settings: "Study", place: str, *, accepts: bool, is_dry: bool, yes: bo
     say(f"{place}: {say_restored(paths)}")
     if applied.earlier:
         stay = "1 earlier winner stays" if applied.earlier == 1 else f"{applied.earlier} earlier winners stay"
-        say(f"{place}: {stay} applied. To undo the latest of them, run --undo with the study of that winner.")
+        say(f"{place}: {stay} applied. To undo the latest of them as well, run --undo again, with its study.")
 
 
 def confirm(
