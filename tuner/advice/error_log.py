@@ -24,11 +24,11 @@ _LIST_ROTATED = 'stat -c "%Y %n" -- "$1"[.-][0-9]* 2>/dev/null'
 _ROTATED = re.compile(r"[.-]\d[\d.-]*(?P<compressed>\.(?:gz|xz|bz2|zst))?")
 """What logrotate(8) adds to a name: .1, .2.gz or, with dateext, -20261127."""
 _TROUBLES = {
-    _ABSENT: "it is not there, or its folder is closed to you. Run as root, or correct its path",
-    _IRREGULAR: "it is no regular file, so that its lines are not kept. Look where they go",
+    _ABSENT: "this file is missing, or you may not open its folder. Run as root, or correct the path",
+    _IRREGULAR: "this is not a regular file, so it keeps no lines. Read the lines where they go",
 }
-_CLOSED = "it cannot be read. Run as root, or correct its rights"
-_COMPRESSED = "it is compressed. Read it yourself, or add delaycompress to its rotation"
+_CLOSED = "this file cannot be read. Run as root, or correct its permissions"
+_COMPRESSED = "this file is compressed. Read it yourself, or add delaycompress to the log rotation"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

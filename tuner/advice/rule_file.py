@@ -115,7 +115,8 @@ class RuleEntry(_Entry):
     next: list[EvidenceEntry] = Field(default_factory=list, description="Each proves that it is near.")
     causes: list[Name] = Field(
         default_factory=list,
-        description="Rules whose limits follow from this one, of this file or as FILE.RULE; they come later.",
+        description="Rules whose limits are consequences of this one, listed after it: NAME in this file, "
+        "else FILE.RULE.",
     )
     settings: dict[Name, ProposalEntry] = Field(default_factory=dict, description="Settings that lift it.")
     cost: Words = Field(description="Memory, risk or work that lifting it costs.")
@@ -183,13 +184,18 @@ class RuleFile(_Entry):
         "line whose group `pid` is no process of the server counts for nothing.",
     )
     quiet_log: Pattern | None = Field(
-        None, description="Finds a log level in the configuration that hides lines which the rules read."
+        None,
+        description="Finds a configured log level at which the log lacks lines that the rules read.",
     )
     loud_log: Pattern | None = Field(
-        None, description="Finds a log level that shows warnings that rules read; the default hides them."
+        None,
+        description="Finds a log level at which the log has the warnings that the rules read. By default the "
+        "log leaves these warnings out.",
     )
     shared_log: Pattern | None = Field(
-        None, description="Finds what lets applications write whole lines into the log; none counts then."
+        None,
+        description="Finds a setting that lets applications write whole lines into the log. Then no line of "
+        "the log counts.",
     )
     values: dict[Name, Pattern] = Field(
         default_factory=dict,

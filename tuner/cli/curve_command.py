@@ -43,7 +43,9 @@ def curve(  # noqa: PLR0913, PLR0917 - the command's options
     connections: Annotated[
         str, typer.Option(help="Numbers of connections to measure.")
     ] = "100,300,1000,3000,10000",
-    minutes: Annotated[float | None, minutes_option("Time limit (default: enough for four blocks)")] = None,
+    minutes: Annotated[
+        float | None, minutes_option("Time limit (default: enough to measure everything four times)")
+    ] = None,
     preset: Length = None,
     output: ResultPath = None,
     as_json: AsJson = False,

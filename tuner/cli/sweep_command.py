@@ -44,7 +44,7 @@ def sweep(  # noqa: PLR0913, PLR0917 - the command's options
         typer.Option("--values", help="Values to measure, such as 8,16,32 or off,on (default: a grid)."),
     ] = None,
     around: Annotated[
-        Base | None, typer.Option(help="Configuration whose value is the center of a finer grid.")
+        Base | None, typer.Option(help="Configuration around whose value a finer grid is measured.")
     ] = None,
     at: Annotated[
         Base, typer.Option(help="Configuration from which all other settings are taken.")

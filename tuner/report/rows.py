@@ -571,7 +571,7 @@ def noise_rows(summary: "Summary") -> list[Row]:
     return [
         ("between windows of one trial, σ_w", say_percent(noise.sigma_window, 2)),
         ("between trials of one configuration, σ_b", say_percent(noise.sigma_trial, 2)),
-        ("drift of the host's level in ten minutes", say_percent((600 * noise.drift_per_s) ** 0.5, 2)),
+        ("drift of the host's speed in ten minutes", say_percent((600 * noise.drift_per_s) ** 0.5, 2)),
         (f"gain that {say_number(pairs, 'pair')} can prove (80 % power)", f"{say_ratio(1 + gain)} or more"),
     ]
 

@@ -33,7 +33,7 @@ def write_tuned(summary: Summary, change: HostChange) -> dict[str, bytes]:
         f"apply: cp -r {NAME} /etc/tuned/ && {made}tuned-adm profile {NAME}",
         *_describe_restart(change),
         "to keep another profile as well: tuned-adm profile OTHER tuner",
-        "undo:  tuned-adm profile OTHER, or tuned-adm off; then rm -r the folder",
+        "undo:  tuned-adm profile OTHER, or tuned-adm off; then rm -r the profile's folder",
     )
     lines = ["[main]", "summary=Settings that tuner found"]
     sysctls = [each for each in change.settings if each.is_sysctl]

@@ -102,7 +102,7 @@ def gather_contest(settings: Mapping[str, Study], spaces: Mapping[str, Space], s
     """Recompute a contest from its storage. Raises UsageError when it holds none."""
     plan = storage.recall(CONTEST)
     if plan is None:
-        raise UsageError("this storage holds no contest. Make one with `tuner versus`.")
+        raise UsageError("this folder has no comparison of servers. Make one with `tuner versus`.")
     trials = storage.trials()
     by_arm = [[trial for trial in trials if trial.arm == each.arm] for each in plan.entrants]
     return Contest(

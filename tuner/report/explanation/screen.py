@@ -79,10 +79,10 @@ def explain_screen(summary: Summary) -> Group:
 
 
 def _say_foot(found: Explanation) -> str:
-    pairs = "the pairs of the confirmation included" if found.is_confirmed else "no confirmation among them"
+    pairs = "with the pairs of the confirmation" if found.is_confirmed else "before any confirmation"
     return (
-        f"From {found.trials} trials, {pairs}, by one model of all; intervals are of 95 %. "
-        "The effects of the settings multiply to the gain. More of one setting: --parameter NAME."
+        f"These effects come from one model of {found.trials} trials, {pairs}. Intervals are 95 % CIs. "
+        "The effects of the settings multiply to the gain. For more about one setting, add --parameter NAME."
     )
 
 
