@@ -88,7 +88,7 @@ def test_a_compressed_log_with_lines_of_the_last_hour_is_said_and_its_bytes_are_
 
     assert texts(found) == ["new"]
     (said,) = found.unread
-    assert said.startswith(f"its rotated error log {tmp_path / name}: it is compressed.")
+    assert said.startswith(f"its rotated error log {tmp_path / name}: this file is compressed.")
 
 
 def test_an_old_compressed_log_is_left_out_and_the_plain_one_before_it_is_read(tmp_path: Path):
@@ -111,7 +111,7 @@ def test_what_is_no_log_is_said_and_not_waited_for(tmp_path: Path):
 
     for log in (pipe, folder, linked):
         assert read(log).lines == ()
-        assert read(log).unread[0].startswith(f"its error log {log}: it is no regular file")
+        assert read(log).unread[0].startswith(f"its error log {log}: this is not a regular file")
     assert read(absent).unread[0].startswith(f"its error log {absent}: it is not there")
 
 
