@@ -112,7 +112,7 @@ def test_what_is_no_log_is_said_and_not_waited_for(tmp_path: Path):
     for log in (pipe, folder, linked):
         assert read(log).lines == ()
         assert read(log).unread[0].startswith(f"its error log {log}: this is not a regular file")
-    assert read(absent).unread[0].startswith(f"its error log {absent}: it is not there")
+    assert read(absent).unread[0].startswith(f"its error log {absent}: this file is missing")
 
 
 def read_log_of(server: str, configuration: str, log: Path) -> ErrorLog:
