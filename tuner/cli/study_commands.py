@@ -4,6 +4,7 @@ What they need is imported when one is called: `tuner --help` and a wrong study 
 """
 
 import gc
+import json
 import sys
 from enum import StrEnum
 from pathlib import Path
@@ -328,6 +329,12 @@ def explain(
     Example: `tuner explain nginx.yaml --parameter worker_processes`
     """
     settings = read_study(study)
+    from tuner.commands.page import find_explanation
+
+    kept = find_explanation(settings) if as_json and parameter is None else None
+    if kept is not None:
+        print_json(json.loads(kept))
+        return
     from tuner.report.explanation.as_json import depth_json, explanation_json
     from tuner.report.explanation.screen import depth_screen, explain_screen
 

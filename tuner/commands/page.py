@@ -3,6 +3,7 @@
 Nothing heavy is imported here before a page has to be made.
 """
 
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,6 +24,8 @@ CANDIDATE = "candidate"
 """Folder below the exports of what was found and is not shipped."""
 NAME = "page.html"
 """In the cache: the report itself may be anywhere, and is its reader's."""
+EXPLANATION = "explain.json"
+"""Beside it: what `tuner explain --json` prints."""
 
 
 def find_page(settings: Study) -> bytes | None:
@@ -31,9 +34,22 @@ def find_page(settings: Study) -> bytes | None:
     Raises:
         UsageError: the study's folder is another user's.
     """
+    return _find_kept(settings, NAME)
+
+
+def find_explanation(settings: Study) -> bytes | None:
+    """Return the explanation of a finished study as JSON, kept with its page; None where it has to be made.
+
+    Raises:
+        UsageError: the study's folder is another user's.
+    """
+    return _find_kept(settings, EXPLANATION)
+
+
+def _find_kept(settings: Study, name: str) -> bytes | None:
     require_own(settings.folder)
     key = make_study_key(settings)
-    return None if key is None else look_up(settings.folder, NAME, key)
+    return None if key is None else look_up(settings.folder, name, key)
 
 
 def make_page(reading: "Reading") -> bytes:
@@ -172,8 +188,13 @@ def keep_page(reading: "Reading", page: bytes) -> None:
     """
     is_final = reading.summary.state == "finished" and not reading.changed
     key = make_study_key(reading.settings) if is_final else None
+    explanation = reading.summary.explanation
     if key is not None:
         keep(reading.settings.folder, NAME, key, page)
+    if key is not None and explanation is not None:
+        from tuner.report.explanation.as_json import explanation_json
+
+        keep(reading.settings.folder, EXPLANATION, key, json.dumps(explanation_json(explanation)).encode())
 
 
 def write_page(settings: Study, page: bytes, output: Path | None, *, single_file: bool = False) -> Path:

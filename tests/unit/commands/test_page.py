@@ -2,6 +2,8 @@
 
 import json
 import shutil
+import subprocess
+import sys
 from dataclasses import replace
 
 import pytest
@@ -10,10 +12,11 @@ from tests.unit.export.test_host_change import MAIN, of_nginx
 from tests.unit.simulated_study import FINGERPRINT
 from tests.unit.simulation import TUNED, SimulatedHost, make_campaign, open_on_disk, space_of, write_study
 from tuner.campaign.campaign import run_campaign
+from tuner.cli.study_commands import explain
 from tuner.commands.kept_files import recall_differences, remember_differences
 from tuner.commands.outputs import write_export
 from tuner.commands.page import NAME as PAGE
-from tuner.commands.page import find_page, keep_page, list_commands, make_page
+from tuner.commands.page import find_explanation, find_page, keep_page, list_commands, make_page
 from tuner.commands.session import read
 from tuner.explain.cache import NAME as EXPLANATION
 from tuner.export import Rendered
@@ -80,6 +83,27 @@ def test_a_page_that_was_kept_is_the_one_that_is_made_anew(settings):
     shutil.rmtree(settings.folder / FOLDER)
 
     assert kept == make_page(read(settings))
+
+
+def test_an_explanation_that_was_kept_is_the_one_that_is_printed(settings, capsys):
+    explain(settings.path, as_json=True)
+    first = capsys.readouterr().out
+    assert find_explanation(settings) is None
+    reading = read(settings)
+    keep_page(reading, make_page(reading))
+
+    assert json.loads(find_explanation(settings)) == json.loads(first)
+    explain(settings.path, as_json=True)
+    assert capsys.readouterr().out == first
+    typed = ["tuner", "explain", str(settings.path), "--json"]
+    script = f"import sys; from tuner.cli import main; sys.argv = {typed}"
+    heavy = "print({'scipy', 'optuna', 'tuner.campaign'} & {*sys.modules}, file=sys.stderr)"
+    done = subprocess.run(
+        [sys.executable, "-c", f"{script}\ntry: main()\nfinally: {heavy}"],
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert done.stdout == first
+    assert done.stderr.strip() == "set()"
 
 
 def test_another_study_file_has_another_page(settings):
