@@ -155,7 +155,7 @@ def test_two_builds_of_an_application_are_two_study_files(tuner: CommandLine, tm
     ("arguments", "words"),
     [
         (("verify", "study.yaml"), ("this storage has no study", "tuner run")),
-        (("verify", "study.yaml", "--pairs", "4"), ("nothing is measured", "--measure")),
+        (("verify", "study.yaml", "--pairs", "4"), ("tuner measures nothing", "--measure")),
         (("verify", "study.yaml", "--measure", "--pairs", "1"), ("--pairs", "at least 2")),
         (("verify", "study.yaml", "--url", "http://x/"), ("--url", "--host")),
         (("gate", "study.yaml", "--baseline", "nowhere.yaml"), ("nowhere.yaml", "the file does not exist")),
