@@ -125,7 +125,7 @@ def test_a_pipe_that_a_process_names_as_its_configuration_is_not_waited_for(serv
     )
 
     assert not found.files
-    assert "pipe cannot be read: it is no file" in unread[0]
+    assert "pipe: the path is no file" in unread[0]
 
 
 def test_the_kernel_can_be_named_alone():
