@@ -33,7 +33,8 @@ def copied_for_everybody() -> Iterator[Path]:
         (directory / "tuner" / "adapters").mkdir(parents=True)
         for name in ("__init__.py", "errors.py"):
             shutil.copy(CHECKOUT / "tuner" / name, directory / "tuner" / name)
-        shutil.copytree(CHECKOUT / "tuner" / "ports", directory / "tuner" / "ports")
+        for name in ("ports", "kit"):
+            shutil.copytree(CHECKOUT / "tuner" / name, directory / "tuner" / name)
         shutil.copy(CHECKOUT / "adapters" / "__init__.py", directory / "tuner" / "adapters")
         shutil.copytree(CHECKOUT / "adapters" / "hosts", directory / "tuner" / "adapters" / "hosts")
         for program in ("use_sandbox_as_user.py", "hostile_server.py", "hold_hostile_server.py"):

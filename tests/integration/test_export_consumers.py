@@ -264,7 +264,7 @@ def test_the_page_for_a_pull_request_holds_the_differences_and_the_way_back(tmp_
         assert f"\n{line}\n" in text
     assert "````diff\n--- a/etc/nginx/sites-available/default" in text, "its own fence is longer"
     assert "sysctl -w net.core.somaxconn='4096'" in text
-    assert "nginx -t && systemctl restart nginx" in text
+    assert re.search("nginx -t && (systemctl restart nginx|service nginx restart)", text)
     assert text.count("```diff") == 3
 
 

@@ -68,5 +68,5 @@ def test_a_key_whose_twin_is_set_is_named_and_left_alone(own_bed: Testbed, tmp_p
 
     space = find_target(load_study(path), plugins.make_host(host.ssh_url)).space
 
-    assert "vm.dirty_bytes is set instead" in space.left_out["vm.dirty_ratio"]
+    assert "sets vm.dirty_bytes instead" in space.left_out["vm.dirty_ratio"]
     assert "vm.dirty_ratio" not in {each.parameter for each in space.dimensions}

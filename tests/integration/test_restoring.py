@@ -142,7 +142,7 @@ def test_what_somebody_else_wrote_is_not_overwritten_and_both_versions_are_named
     back, (of_target, of_controller) = accept_host(machine, journal)
 
     assert back == ()
-    assert "demo.conf is left as it is (somebody else has changed it" in of_target
+    assert "leaves /srv/served/demo.conf as it is (somebody else has changed it" in of_target
     assert machine.sh(f"cat {of_target.split()[-1].rstrip('.')}/content") == "demo 1\n"
     assert Path(of_controller.split()[-1].rstrip(".")).exists()
     assert machine.read(CONFIGURATION).content == b"demo of the operator\n"
@@ -181,7 +181,7 @@ def test_nothing_to_restore_is_said_after_all_was_let_go_and_not_before(machine:
     after = machine.run(restore, timeout_s=30)
 
     assert (accepted.returncode, accepted.stdout) == (0, b"")
-    assert b"demo is left as it is" in accepted.stderr
+    assert b"leaves demo as it is" in accepted.stderr
     assert b"Nothing to restore" not in accepted.stderr
     assert (after.returncode, b"Nothing to restore" in after.stderr) == (0, True)
 
@@ -195,7 +195,7 @@ def test_a_package_that_was_purged_does_not_keep_the_machine_for_ever(machine: P
         lease.restore()
     _, told = accept_host(machine, journal)
 
-    assert any("demo is left as it is (it does not start" in sentence for sentence in told)
+    assert any("leaves demo as it is (it does not start" in sentence for sentence in told)
     assert machine.read(SETTING).content == b"4096\n"
     assert describe_use(machine) == ()
 
@@ -210,7 +210,7 @@ def test_a_setting_that_has_vanished_is_let_go_by_consent(machine: PrivateHost, 
         lease.restore()
     _, told = accept_host(machine, journal)
 
-    assert "somaxconn is left as it is" in told[0]
+    assert "somaxconn as it is" in told[0]
     machine.sh("umount /proc/sys/net/core")
     assert restore_host(machine, journal) == ()
     assert machine.read(CONFIGURATION).content == b"demo 1\n"

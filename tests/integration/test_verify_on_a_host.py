@@ -90,7 +90,7 @@ def test_what_was_applied_is_looked_for_and_what_drifted_is_named(reading: Readi
     assert after == in_force, "it only looks"
     assert unlasting.verdict == "active"
     (remark,) = unlasting.remarks
-    assert "net.core.somaxconn = 5000 is missing from /etc/sysctl.d/99-tuner.conf" in remark
+    assert "net.core.somaxconn = 5000 is missing in /etc/sysctl.d/99-tuner.conf" in remark
     assert drifted.verdict == "drifted"
     assert name_drifted(drifted) == {"worker_connections", "net.core.somaxconn"}
 

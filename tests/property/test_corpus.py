@@ -130,5 +130,5 @@ def test_no_hostile_name_of_a_setting_is_taken(name):
 def test_a_file_without_end_is_not_read(tmp_path):
     (tmp_path / "large.json").write_bytes(b" " * (LARGEST_FILE_BYTES + 1))
 
-    with pytest.raises(UsageError, match=r"large\.json: it is larger than 2 MiB"):
+    with pytest.raises(UsageError, match=r"large\.json: the file is larger than 2 MiB"):
         read_corpus(tmp_path)

@@ -103,7 +103,9 @@ def main() -> NoReturn:
     prepare_streams()
     completion_init()
     code = _call(_run)
-    lost = _call(finish_output)
+    lost = _call(lambda: finish_output(sys.stdout))
+    with suppress(OSError):  # messages; the code says the same
+        finish_output(sys.stderr)
     # A verdict that nobody could read is none; an error stays what it is.
     sys.exit(lost if lost and code in {0, NOTHING_BETTER, CANNOT_TELL} else code)
 

@@ -4,6 +4,7 @@ import codecs
 import os
 import sys
 from io import TextIOWrapper
+from typing import TextIO
 
 SPELLING = "tuner.spelling"
 """Name of the way in which letters are written that an encoding lacks."""
@@ -29,14 +30,14 @@ def prepare_streams() -> None:
             stream.reconfigure(errors=SPELLING)
 
 
-def finish_output() -> None:
-    """Write what is left of the output. Raises OSError, which Python would turn into a code of its own."""
+def finish_output(stream: TextIO) -> None:
+    """Write what is left of an output. Raises OSError, which Python would turn into a code of its own."""
     try:
-        sys.stdout.flush()
+        stream.flush()
     except OSError:
         # What is left would be tried once more at the very end.
         null = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(null, sys.stdout.fileno())
+        os.dup2(null, stream.fileno())
         os.close(null)
         raise
 

@@ -25,7 +25,7 @@ HITS = st.none() | st.builds(
 )
 REPLACE = "[ ! -e {path} ] || cp -p {path} {path}.swp; echo '{line}' >> {path}.swp; mv {path}.swp {path}"
 REFUSED, INTERRUPTED = 2, 130
-LOST, NOTHING = "it has lost the backups", "nothing was applied"
+LOST, NOTHING = "the host has lost the backups", "nothing is applied"
 Hit = Mapping[str, str] | None
 
 
@@ -142,7 +142,7 @@ class Sequences(RuleBasedStateMachine):
             # Of an apply that was killed before it changed anything, its watchdog knows for a while.
             is_given_back = not self._owns("apply") or NOTHING in ended.said
             self.require("UNDO", is_given_back, "said that all is back, and the host says otherwise", ended)
-        if "Nothing was changed" in ended.said:
+        if "changed nothing" in ended.said or "Nothing was changed" in ended.said:
             self.require(
                 "UNDO", verdict.fingerprint(self.world) == before, "said that nothing was changed", ended
             )

@@ -299,7 +299,7 @@ def test_a_generator_without_a_package_says_how_it_is_installed():
 def test_a_host_that_cannot_be_reached_lacks_no_generator():
     nowhere = make_host("ssh://nobody@127.0.0.1:1")
 
-    with pytest.raises(TargetError, match="it cannot be reached: Connection refused") as refused:
+    with pytest.raises(TargetError, match="the host cannot be reached: Connection refused") as refused:
         find_generators(Wrk(), {"local": nowhere})
     assert "apt-get" not in str(refused.value)
 

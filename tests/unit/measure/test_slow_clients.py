@@ -82,7 +82,7 @@ def test_their_number_and_time_are_bounded(asked):
     completed = subprocess.run(command(1, **asked), capture_output=True, timeout=60, check=False)
 
     assert completed.returncode == 2
-    assert b"at most 600 seconds and 2000 clients" in completed.stderr
+    assert b"the limits are 600 seconds and 2000 clients" in completed.stderr
 
 
 @pytest.fixture(scope="module")
