@@ -53,7 +53,7 @@ def test_idle_connections_that_are_closed_early_are_a_limit_now():
         ("20 worker_connections are not enough", "and closed new connections"),
         (
             "20 worker_connections are not enough while connecting to upstream, client: 192.0.2.7",
-            "for an upstream server, and returned status 500",
+            "to an upstream server, and returned status 500",
         ),
     ],
 )
