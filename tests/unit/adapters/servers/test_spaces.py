@@ -186,7 +186,7 @@ def test_the_recipe_of_2012_is_two_workers_in_one_process():
 
     assert preset.adjusted == {}
     assert (config["MaxRequestWorkers"], config["ThreadsPerChild"], config["StartServers"]) == (2, 2, 1)
-    assert "the values that Apache used" in preset.title
+    assert "Apache silently changed" in preset.title
 
 
 @pytest.mark.parametrize("name", [*APACHES, "nginx", "sysctl-net"])
