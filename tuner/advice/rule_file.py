@@ -75,15 +75,17 @@ class ProposalEntry(_Entry):
     )
     current: NumberOrExpression | None = Field(
         None,
-        description="Expression for the value now, where no setting of this name has it, or has it in force.",
+        description="Expression for the value now, if the configuration does not name it or is not active.",
     )
     unit: Words | None = Field(None, description="Unit of both values, such as KiB or s.")
     lifts: Annotated[str, *one_of(*LIFTS)] = Field(
-        HIGHER, description="Values that lift the limit, against the one now; others are not proposed."
+        HIGHER,
+        description="Which values lift the limit: those higher or lower than the value now, or any other. "
+        "tuner proposes no other values.",
     )
     when: Condition | None = Field(None, description="Condition under which it is proposed.")
     goes_with: Name | None = Field(
-        None, description="An earlier setting of the rule; without a proposal for it, this one lifts nothing."
+        None, description="An earlier setting of the rule. tuner proposes this setting only together with it."
     )
     studied_as: Name | None = Field(
         None, description="The setting of a study from which this one follows; with `studied_value`."
@@ -119,7 +121,7 @@ class RuleEntry(_Entry):
         "else FILE.RULE.",
     )
     settings: dict[Name, ProposalEntry] = Field(default_factory=dict, description="Settings that lift it.")
-    cost: Words = Field(description="Memory, risk or work that lifting it costs.")
+    cost: Words = Field(description="What it costs to lift the limit: memory, risk or work.")
     source: Words = Field(description="Documentation, source file or kernel file.")
 
 
@@ -166,13 +168,19 @@ class RuleFile(_Entry):
     )
     title: Words = Field(description="One line.")
     processes: Pattern | None = Field(
-        None, description="Regular expression for the command line of the first process; none for the kernel."
+        None,
+        description="Regular expression for the command line of the first process; rules of the kernel have "
+        "none.",
     )
     workers: Pattern | None = Field(
-        None, description="Regular expression for the command lines of workers; all descendants without it."
+        None,
+        description="Regular expression for the command lines of workers. If it is missing, all "
+        "descendants of the first process are workers.",
     )
     configuration: Pattern | None = Field(
-        None, description="Finds its configuration in the command line of the first process, as the group."
+        None,
+        description="Regular expression whose group is the path of the configuration, in the command line of "
+        "the first process.",
     )
     files: list[Words] = Field(
         default_factory=list, description="Configuration files of a server whose adapter finds none."

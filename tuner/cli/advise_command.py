@@ -41,7 +41,7 @@ def advise(
     as_json: AsJson = False,
     as_markdown: AsMarkdown = False,
 ) -> None:
-    """Find the limits that running servers reach, in seconds, without load or changes.
+    """Find within seconds the limits that running servers reach, without load or changes.
 
     Example: `tuner advise --host ssh://root@web1`
     """

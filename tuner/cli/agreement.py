@@ -73,7 +73,7 @@ def agree_to_let_go(place: str, troubles: str, *, yes: bool) -> None:
             f"restore: --accept leaves the items above on {place} as they are, and tuner has no terminal to "
             "ask you."
         )
-        _ask(f"Leave the items above on {place} as they are, and keep their backups aside?")
+        _ask(f"Leave the items above on {place} as they are, and set their backups aside?")
 
 
 def _refuse_without_terminal(problem: str) -> None:

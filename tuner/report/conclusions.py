@@ -86,7 +86,7 @@ def _say_settings(
     likely = [setting for setting in of[Finding.UNKNOWN] if setting.chance >= TENDENCY]
     open_ones = [setting for setting in of[Finding.UNKNOWN] if setting.chance < TENDENCY]
     if helping and likely:
-        yield f"Likely to help, but not shown: {_name([setting.parameter for setting in likely])}."
+        yield f"Likely to help, but not proven: {_name([setting.parameter for setting in likely])}."
     if helping and open_ones:
         yield f"Not known to help: {_name([setting.parameter for setting in open_ones])}."
 
