@@ -55,8 +55,8 @@ def parse(arguments: list[str]) -> None:
 @pytest.mark.parametrize(
     ("name", "count"),
     [
-        ("verify.md", 3),
-        ("ci-gate.md", 4),
+        ("verify.md", 4),
+        ("ci-gate.md", 5),
         ("github-actions.yaml", 1),
         ("gitlab-ci.yaml", 2),
         ("tuner-verify.service", 1),

@@ -95,7 +95,7 @@ def gate(  # noqa: PLR0913, PLR0917 - the command's options
         str,
         typer.Option(
             metavar="FILE",
-            help="Old side: default, a preset, a file of values, another study file or tuner.json.",
+            help="Old side: default, winner, a preset, a file of values, tuner.json or another study file.",
         ),
     ],
     new: Annotated[

@@ -270,7 +270,7 @@ def _explain_figure(summary: "Summary", gain: "Gain") -> str:
     p99 = f": the p99 is {1 / gain.ratio:.2f} times the default's" * (gain.metric is Metric.LATENCY_P99)
     return (
         f"{capitalize(_say_quotient(summary))}{_say_across(summary)}{p99}. The brackets hold the "
-        f"{say_percent(1 - gain.alpha)} confidence interval."
+        f"{say_percent(gain.level)} confidence interval."
     )
 
 

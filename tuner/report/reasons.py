@@ -65,7 +65,7 @@ def _explain_pairs(gain: Gain, pair_s: float) -> str:
         return f"The whole interval lies below 1: {found}."
     if gain.verdict == "no worse":
         return f"A loss of {say_percent(MIN_GAIN)} is ruled out, but no gain is shown: {found}."
-    return f"No difference is proven: {found}, {say_percent(1 - gain.alpha)} CI. {_say_more(gain, pair_s)}"
+    return f"No difference is proven: {found}, {say_percent(gain.level)} CI. {_say_more(gain, pair_s)}"
 
 
 def _say_more(gain: Gain, pair_s: float) -> str:

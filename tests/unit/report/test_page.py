@@ -447,7 +447,7 @@ def test_the_commands_say_whether_there_is_anything_to_apply() -> None:
     unproven = replace(summary(), gain=replace(gain, verdict="not proven", low=0.9))
 
     assert "How to apply and undo it" in render_report(summary(), commands=commands)
-    assert "Nothing to apply or undo yet." in render_report(unproven, commands=commands)
+    assert "Nothing to apply or undo. You can measure it again" in render_report(unproven, commands=commands)
 
 
 def test_without_the_files_nothing_can_be_copied_that_no_server_reads() -> None:

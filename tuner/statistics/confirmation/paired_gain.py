@@ -64,7 +64,7 @@ class Gain:
     ratio: float
     """The estimate: 1.34 is 34 % more."""
     low: float
-    """Ends of the 95 % interval, which allows for a planned second look; both are ratios."""
+    """Ends of the interval, which allows for a planned second look; both are ratios."""
     high: float
     """Upper end of the interval."""
     pairs: int
@@ -78,7 +78,9 @@ class Gain:
     log_sd: float
     """SD of the log ratio between pairs."""
     alpha: float
-    """Two-sided error rate behind the verdict."""
+    """Two-sided error rate behind the verdict, at each look."""
+    level: float = 1 - ALPHA
+    """Probability with which `low` and `high` hold the truth, over all looks."""
     metric: Metric = Metric.GOODPUT
     """Of what it is the ratio."""
     age: Age | None = None
@@ -132,6 +134,7 @@ def judge_pairs(pairs: Sequence[tuple[float, float]], *, looks: int = 1, total_a
     return _claim(
         logs, float(np.mean(logs)), float(np.std(logs, ddof=1)) / math.sqrt(len(logs)),
         degrees=len(logs) - 1, alpha=alpha, interval_alpha=alpha if looks == 1 else TWO_LOOKS_INTERVAL_ALPHA,
+        level=1 - total_alpha,
     )  # fmt: skip
 
 
@@ -143,6 +146,7 @@ def _claim(
     degrees: float,
     alpha: float,
     interval_alpha: float,
+    level: float,
 ) -> Gain:
     """Return what log ratios say, given their mean with its standard error."""
     reach = _quantile(interval_alpha, degrees) * error
@@ -158,6 +162,7 @@ def _claim(
         hodges_lehmann=math.exp(_walsh_median(logs)),
         log_sd=float(np.std(logs, ddof=1)),
         alpha=alpha,
+        level=level,
     )
 
 
@@ -232,7 +237,7 @@ def _average(by_host: Mapping[str, Gain], logs: Sequence[Sequence[tuple[float, f
     return _claim(
         ratios, mean, math.sqrt(float(variances.sum())),
         degrees=_degrees(variances, [each.pairs for each in gains]), alpha=alpha,
-        interval_alpha=alpha if alpha >= ALPHA else TWO_LOOKS_INTERVAL_ALPHA,
+        interval_alpha=alpha if alpha >= ALPHA else TWO_LOOKS_INTERVAL_ALPHA, level=gains[0].level,
     )  # fmt: skip
 
 
