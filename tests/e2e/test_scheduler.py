@@ -69,5 +69,5 @@ def test_a_scheduler_that_is_not_there_is_named(tmp_path: Path, command: str):
     done = tuner.run(command, study, "--scheduler", "tls://127.0.0.1:1")
 
     assert done.returncode == 3
-    assert "tls://127.0.0.1:1 cannot be reached" in done.stderr
+    assert "tuner cannot reach tls://127.0.0.1:1" in done.stderr
     assert "Traceback" not in done.stderr

@@ -198,7 +198,7 @@ def test_an_ordinary_user_is_told_what_could_not_be_read_of_a_long_and_hostile_l
     assert "20 worker_connections are not enough [2J" in limited.stdout
     assert "memory of its workers" in limited.stdout
     assert "\x1b" not in limited.stdout
-    assert "its error log /var/log/nginx/error.log: it cannot be read" in blind.stdout
+    assert "its error log /var/log/nginx/error.log: this file cannot be read" in blind.stdout
 
 
 @pytest.mark.more
