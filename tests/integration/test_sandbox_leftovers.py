@@ -137,6 +137,6 @@ except TargetError as error:
     assert said.startswith(
         "local: a sandbox cannot be opened: unshare: unshare failed: No space left on device"
     )
-    assert "run as root" in said
+    assert "Run tuner as root" in said
     assert "kernel.unprivileged_userns_clone=1" in said
     assert said.count("\n") == 1

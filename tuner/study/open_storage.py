@@ -53,8 +53,8 @@ def open_storage(url: str, name: str, *, create: bool = True, clock: Clock = tim
             raise NotBegun(
                 f"{where}: this storage has no study {name!r} yet. Start the study with `tuner run`."
             )
-        study = make_or_load(storage, name)
-    opened = Storage(storage, study, where, clock=clock)
+        # Under the lock: a run that begins anew replaces the file.
+        opened = Storage(storage, make_or_load(storage, name), where, clock=clock)
     version = opened.recall(FORMAT) or 1
     if version > VERSION:
         raise UsageError(
