@@ -4,7 +4,7 @@ import json
 import logging
 import time
 from collections.abc import Callable, Collection, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from threading import Event
 from typing import Any
@@ -196,6 +196,10 @@ def read_silences(settings: Study, scheduler: str | None) -> dict[str, float]:
         return {}
 
 
+class _NotThere(Exception):
+    """A result that is nowhere now, though its trial was over."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemoteExecutor:
     """Runs trials by the worker of a target; others decide meanwhile."""
@@ -228,16 +232,26 @@ class RemoteExecutor:
             )
             future.add_done_callback(lambda _: is_over.set())
             try:
-                while not is_over.wait(LOOK_S) and not self.turn.is_stopped:
+                while True:
+                    if is_over.wait(LOOK_S):
+                        with suppress(_NotThere):
+                            return self._read(future)
+                    if self.turn.is_stopped:
+                        return None
                     self.check()
-                return self._read(future) if future.done() else None
             finally:
                 future.cancel()
 
     def _read(self, future: Future[Any]) -> Any:  # noqa: ANN401 - whatever was computed
+        """Return a result. Raises _NotThere, Unreachable where it never comes, or what the task raised."""
         if future.cancelled():
             raise Unreachable(f"{self.host}: tuner lost the connection to its Dask scheduler.")
         try:
-            return future.result()
+            return future.result(timeout=LOOK_S)
+        except TimeoutError as error:
+            # A worker that ends right after its trial takes the result along: Dask waits for another one.
+            if future.status == "error":
+                raise
+            raise _NotThere from error
         except KilledWorker as error:
             raise Unreachable(f"{self.host}: tuner lost the worker of this host during a trial.") from error
